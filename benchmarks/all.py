@@ -1,13 +1,13 @@
-"""Every benchmark beside its peers, one area after the other; the results are docs/benchmarks.md.
+"""Run all benchmarks, one area after the other, and write the results to docs/benchmarks.md.
 
     python benchmarks/all.py                 # 30 to 45 minutes on two idle cores
-    python benchmarks/all.py --small         # a trial of the machinery in a few minutes; its numbers say little
-    python benchmarks/all.py --full          # the long sizes: hours
-    python benchmarks/all.py --only noise local    # tables alone; a page only where --page FILE asks for one
+    python benchmarks/all.py --small         # a check that everything runs, in a few minutes; its numbers mean little
+    python benchmarks/all.py --full          # the largest sizes: hours
+    python benchmarks/all.py --only noise local    # some areas; a page is written only with --page FILE
 
-The peers' environments are made first, in ``.peers``, from ``benchmarks/peers/*.txt``. Who cannot be installed is named
-and skipped. An area that fails or takes too long is reported, and the others go on; the exit code is 1 then. What each
-script printed is in ``.benchmarks/AREA.log``, its rows in ``.benchmarks/AREA.json``.
+The peers' environments are made first, in ``.peers``, from ``benchmarks/peers/*.txt``. Peers that cannot be installed
+are listed and skipped. If an area fails or takes too long, this is reported, the others run, and the exit code is 1.
+The output of each script is in ``.benchmarks/AREA.log``, its lines in ``.benchmarks/AREA.json``.
 """
 
 from __future__ import annotations
@@ -25,23 +25,24 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import environments
-from lines import Findings, in_text, read, remarks
-from page import Circumstances, Done, machine, page
+from lines import AreaResults, notes_of_lines, read_results, text_table
+from page import AreaRun, RunConditions, describe_machine, results_page
+from workers import last_line
 
 BENCHMARKS = Path(__file__).resolve().parent
 ROOT = BENCHMARKS.parent
 RESULTS, PAGE = ROOT / ".benchmarks", ROOT / "docs" / "benchmarks.md"
 SIZES = ("small", "usual", "full")
-MINUTES = {"small": 20.0, "usual": 44.0, "full": 24 * 60.0}
-"""When the last area is stopped, making environments included."""
-FOR_PEERS = 10.0
-"""Minutes for making environments; whoever is not there by then is missing."""
-SAID = {
-    "small": "**A trial of the machinery with small sizes: most jobs are left out, and the numbers say little.**",
+TOTAL_MINUTES = {"small": 20.0, "usual": 44.0, "full": 24 * 60.0}
+"""After this time the last area is stopped; it includes making environments."""
+INSTALL_MINUTES = 10.0
+"""Peers that are not installed after this time count as missing."""
+SIZE_NOTES = {
+    "small": "**A check that everything runs, with small sizes: most jobs are left out, and the numbers mean little.**",
     "usual": "",
-    "full": "The long sizes.",
+    "full": "The largest sizes.",
 }
-HEADLINE = {
+SHOWN_VERSIONS = {
     "accounting": ("dp-accounting", "prv-accountant", "riskcal"),
     "diffprivlib": ("diffprivlib",),
     "local": ("pure-ldp", "multi-freq-ldpy"),
@@ -54,67 +55,79 @@ HEADLINE = {
 
 @dataclass(frozen=True)
 class Area:
-    """A script and its settings, by size ("~" is a space); ``option``: how each of its peers is said.
+    """A script and its settings for each size ("~" is a space).
 
-    ``sizes``: the runs that it is part of.
+    ``peer_option`` is the option that passes a peer's interpreter; ``sizes`` lists the runs that include this area.
     """
 
     name: str
     small: str = ""
     usual: str = ""
     full: str = ""
-    option: str = ""
+    peer_option: str = ""
     peers: tuple[str, ...] = ()
     sizes: tuple[str, ...] = SIZES
 
     @property
     def title(self) -> str:
+        """The heading of the area."""
         return self.name.replace("_", " ").capitalize()
 
-    def command(self, size: str, there: set[str]) -> list[str]:
+    def command(self, size: str, available_peers: set[str]) -> list[str]:
+        """Return the command that runs the script."""
         script = str(BENCHMARKS / f"{self.name}.py")
-        return [sys.executable, script, *self.settings(size), *self.beside(there), "--json", str(self.rows)]
+        options = [*self.settings(size), *self.peer_arguments(available_peers)]
+        return [sys.executable, script, *options, "--json", str(self.results_file)]
 
-    def beside(self, there: set[str]) -> list[str]:
-        """Environments that are missing are left out; ours, which has no peers, instead of an only one."""
-        found = {name: str(environments.interpreter(name)) for name in self.peers if name in there}
-        if self.option == ONLY and not found:
-            found = {"": sys.executable}
-        return [word.format(name=name, python=python) for name, python in found.items() for word in self.option.split()]
+    def peer_arguments(self, available_peers: set[str]) -> list[str]:
+        """Return the options for the available peers.
+
+        A script with one environment for all peers gets this interpreter if that is missing: otherwise it would use a
+        default one.
+        """
+        pythons = {name: str(environments.peer_python(name)) for name in self.peers if name in available_peers}
+        if self.peer_option == PEERS_OPTION and not pythons:
+            pythons = {"": sys.executable}
+        words = self.peer_option.split()
+        return [word.format(name=name, python=python) for name, python in pythons.items() for word in words]
 
     def settings(self, size: str) -> list[str]:
-        said: str = {"small": self.small, "usual": self.usual, "full": self.full}[size]
-        return [word.replace("~", " ") for word in said.split()]
+        """Return the options of this size."""
+        settings: str = {"small": self.small, "usual": self.usual, "full": self.full}[size]
+        return [word.replace("~", " ") for word in settings.split()]
 
     @property
-    def rows(self) -> Path:
+    def results_file(self) -> Path:
+        """The file of the area's lines."""
         return RESULTS / f"{self.name}.json"
 
     @property
-    def log(self) -> Path:
+    def log_file(self) -> Path:
+        """The file of the script's output."""
         return RESULTS / f"{self.name}.log"
 
 
-ONLY, OPENDP, NAMED = "--peers {python}", "--opendp {python}", "--peer {name}={python}"
+PEERS_OPTION, OPENDP_OPTION, NAMED_OPTION = "--peers {python}", "--opendp {python}", "--peer {name}={python}"
 AREAS = (
     Area("accounting", "--job laplace~x10 --job gaussian~x100 --repeat 2", "--repeat 5 --timeout 60",
-         "--repeat 9 --timeout 600", ONLY, ("accounting",)),
+         "--repeat 9 --timeout 600", PEERS_OPTION, ("accounting",)),
     Area("small_rates", "--only 0 7 12 --repeat 1", "--repeat 5", "--repeat 9"),
     Area("noise", "--job table~of~50 --job discrete~Gaussian~10 --size 1000000 --repeat 2", "--repeat 5",
-         "--repeat 5 --size 200000000", ONLY, ("opendp",)),
+         "--repeat 5 --size 200000000", PEERS_OPTION, ("opendp",)),
     Area("composed_noise", "--budget 1 1e-4 --releases 2 10"),
     Area("local", "--job k-RR --job Hadamard --repeat 1 --runs 20", "--repeat 5 --runs 200",
-         "--repeat 9 --runs 1000", ONLY, ("local",)),
+         "--repeat 9 --runs 1000", PEERS_OPTION, ("local",)),
     Area("collection", "--rows 1e6", "--rows 1e7", "--rows 1e8"),
-    Area("transport", "--job grid~50x50 --job metric~map~4x4 --repeat 1", "--repeat 3", "--repeat 5", ONLY, ("qif",)),
+    Area("transport", "--job grid~50x50 --job metric~map~4x4 --repeat 1", "--repeat 3", "--repeat 5",
+         PEERS_OPTION, ("qif",)),
     Area("release", "--rows 100000 --repeat 1", "--rows 1000000 --repeat 3", "--rows 10000000 --repeat 5",
-         OPENDP, ("opendp",)),
+         OPENDP_OPTION, ("opendp",)),
     Area("jobs", "--releases 4 --patience 2 --only ages median_income", "--releases 60 --patience 4",
-         "--releases 200 --patience 600", NAMED, ("opendp", "diffprivlib", "smartnoise")),
+         "--releases 200 --patience 600", NAMED_OPTION, ("opendp", "diffprivlib", "smartnoise")),
     Area("ledger", "1000", "100000", "1000000"),
     Area("studio"),
     Area("audits", "--runs 500", "--runs 20000", "--runs 100000",
-         NAMED, ("diffprivlib", "opendp", "smartnoise", "tumult")),
+         NAMED_OPTION, ("diffprivlib", "opendp", "smartnoise", "tumult")),
     Area("larger", "--share 0.0001", sizes=("small", "full")),
     Area("executors", sizes=("full",)),
 )  # fmt: skip
@@ -123,103 +136,103 @@ AREAS = (
 # ------------------------------------------------------------------ running
 
 
-def peers(names: list[str]) -> dict[str, str]:
-    """What to say of each environment; it begins with "not" where it is missing."""
-    said, deadline = {}, time.monotonic() + 60 * FOR_PEERS
+def prepare_peers(names: list[str]) -> tuple[dict[str, str], set[str]]:
+    """Make the environments; return the text about each, and the names of those that are available."""
+    texts, available, deadline = {}, set(), time.monotonic() + 60 * INSTALL_MINUTES
     for name in names:
-        why = environments.made(name, deadline)
-        pinned = environments.versions(name)
-        shown = ", ".join(f"{package} {pinned[package]}" for package in HEADLINE[name])
-        said[name] = f"not installed here, {why} ({shown})" if why else shown
-        progress(f"peer {name}: {said[name]}")
-    return said
+        failure = environments.make_environment(name, deadline)
+        pinned = environments.pinned_versions(name)
+        versions = ", ".join(f"{package} {pinned[package]}" for package in SHOWN_VERSIONS[name])
+        texts[name] = f"not installed here, {failure} ({versions})" if failure else versions
+        available |= set() if failure else {name}
+        print_progress(f"peer {name}: {texts[name]}")
+    return texts, available
 
 
-def run(area: Area, size: str, there: set[str], patience: float) -> Done:
-    """The area in a process of its own, ended with its children when time is up."""
-    area.rows.unlink(missing_ok=True)
-    began, command = time.perf_counter(), area.command(size, there)
-    with area.log.open("w", encoding="utf-8") as log:
-        child = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, cwd=ROOT, start_new_session=True)
+def run_area(area: Area, size: str, available_peers: set[str], timeout: float) -> AreaRun:
+    """Run the area's script, and stop it with its child processes after ``timeout`` seconds."""
+    area.results_file.unlink(missing_ok=True)
+    start, command = time.perf_counter(), area.command(size, available_peers)
+    with area.log_file.open("w", encoding="utf-8") as log:
+        script = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, cwd=ROOT, start_new_session=True)
         try:
-            code = child.wait(max(patience, 1))
-            failed = f"ended with code {code}: {last(area.log)}" if code else ""
+            code = script.wait(max(timeout, 1))
+            failure = f"ended with code {code}: {last_log_line(area.log_file)}" if code else ""
         except subprocess.TimeoutExpired:
-            failed = f"stopped after {patience / 60:.0f} minutes"
+            failure = f"stopped after {timeout / 60:.0f} minutes"
         finally:
-            stop(child)
+            stop_script(script)
     try:
-        findings = read(area.rows)
+        results = read_results(area.results_file)
     except (OSError, ValueError, TypeError, KeyError) as error:
-        findings, failed = Findings(()), failed or f"left no rows ({type(error).__name__})"
+        results, failure = AreaResults(()), failure or f"wrote no results ({type(error).__name__})"
     shown = shlex.join(["python", f"benchmarks/{area.name}.py", *area.settings(size)])
-    return Done(area.title, shown, findings, time.perf_counter() - began, failed)
+    return AreaRun(area.title, shown, results, time.perf_counter() - start, failure)
 
 
-def _all_of(size: str) -> list[str]:
-    return [area.name for area in AREAS if size in area.sizes]
+def stop_script(script: subprocess.Popen[bytes]) -> None:
+    """Kill the script and the processes that it started, unless it has ended."""
+    if script.poll() is None:
+        os.killpg(script.pid, signal.SIGKILL)
+        script.wait()
 
 
-def stop(child: subprocess.Popen[bytes]) -> None:
-    """It and what it started; nothing where it has ended."""
-    if child.poll() is None:
-        os.killpg(child.pid, signal.SIGKILL)
-        child.wait()
+def last_log_line(log: Path) -> str:
+    """Return the last line of a script's output."""
+    return last_line(log.read_text(encoding="utf-8", errors="replace")) or "no output"
 
 
-def last(log: Path) -> str:
-    lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines() or ["said nothing"]
-    return lines[-1][:160]
+def print_progress(text: str) -> None:
+    """Print a text with the time since the start."""
+    seconds = int(time.perf_counter() - START)
+    print(f"[{seconds // 60:3d}:{seconds % 60:02d}] {text}", flush=True)
 
 
-def progress(text: str) -> None:
-    spent = int(time.perf_counter() - BEGAN)
-    print(f"[{spent // 60:3d}:{spent % 60:02d}] {text}", flush=True)
+def area_text(run: AreaRun) -> str:
+    """Return an area's results for a terminal."""
+    notes = [f"  - {text}" for text in (*run.results.notes, *notes_of_lines(run.results.lines))]
+    failure = [f"INCOMPLETE: {run.failure}"] if run.failure else []
+    return "\n".join(["", f"== {run.title} ({run.command})", *failure, text_table(run.results.lines), *notes, ""])
 
 
-def shown(done: Done) -> str:
-    """What a terminal sees of an area."""
-    said = [f"  - {text}" for text in (*done.findings.notes, *remarks(done.findings.lines))]
-    failed = [f"NOT WHOLE: {done.failed}"] if done.failed else []
-    return "\n".join(["", f"== {done.title} ({done.command})", *failed, in_text(done.findings.lines), *said, ""])
-
-
-BEGAN = time.perf_counter()
+START = time.perf_counter()
 
 
 def main() -> int:
-    asked = arguments()
-    size = "small" if asked.small else "full" if asked.full else "usual"
+    """Run the areas and write the page; return 1 if one failed."""
+    options = parse_arguments()
+    size = "small" if options.small else "full" if options.full else "usual"
     load, date = os.getloadavg()[0], datetime.now(UTC).strftime("%Y-%m-%d")
     RESULTS.mkdir(exist_ok=True)
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    areas = [area for area in AREAS if area.name in (asked.only or _all_of(size))]
-    said = peers(sorted({name for area in areas for name in area.peers}))
-    there = {name for name, text in said.items() if not text.startswith("not")}
-    said["POT (an extra of ours)"] = importlib.metadata.version("pot")
-    finished = []
+    areas = [area for area in AREAS if (area.name in options.only if options.only else size in area.sizes)]
+    peer_texts, available = prepare_peers(sorted({name for area in areas for name in area.peers}))
+    peer_texts["POT (an optional dependency of Tightrope)"] = importlib.metadata.version("pot")
+    runs = []
     for number, area in enumerate(areas, 1):
-        progress(f"area {number} of {len(areas)}: {area.title} ...")
-        finished.append(run(area, size, there, 60 * MINUTES[size] - (time.perf_counter() - BEGAN)))
-        print(shown(finished[-1]), flush=True)
-        progress(f"{area.title}: {finished[-1].failed or 'done'}, {finished[-1].seconds:.0f} s")
-    when = Circumstances(date, machine(), load, (time.perf_counter() - BEGAN) / 60, SAID[size])
-    target = asked.page or (None if asked.only else PAGE)
+        print_progress(f"area {number} of {len(areas)}: {area.title} ...")
+        runs.append(run_area(area, size, available, 60 * TOTAL_MINUTES[size] - (time.perf_counter() - START)))
+        print(area_text(runs[-1]), flush=True)
+        print_progress(f"{area.title}: {runs[-1].failure or 'done'}, {runs[-1].seconds:.0f} s")
+    minutes = (time.perf_counter() - START) / 60
+    conditions = RunConditions(date, describe_machine(), load, minutes, SIZE_NOTES[size])
+    target = options.page or (None if options.only else PAGE)
     if target:
-        target.write_text(page(when, finished, said), encoding="utf-8")
-        progress(f"wrote {target}")
-    failed = [done.title for done in finished if done.failed]
-    progress(f"not whole: {', '.join(failed)}" if failed else "all areas done")
+        target.write_text(results_page(conditions, runs, peer_texts), encoding="utf-8")
+        print_progress(f"wrote {target}")
+    failed = [run.title for run in runs if run.failure]
+    print_progress(f"incomplete: {', '.join(failed)}" if failed else "all areas done")
     return int(bool(failed))
 
 
-def arguments() -> argparse.Namespace:
+def parse_arguments() -> argparse.Namespace:
+    """Return the options of the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     sizes = parser.add_mutually_exclusive_group()
-    sizes.add_argument("--small", action="store_true", help="a trial in a few minutes")
-    sizes.add_argument("--full", action="store_true", help="the long sizes")
+    sizes.add_argument("--small", action="store_true", help="a check that everything runs, in a few minutes")
+    sizes.add_argument("--full", action="store_true", help="the largest sizes")
     parser.add_argument("--only", nargs="+", choices=[area.name for area in AREAS], metavar="AREA")
-    parser.add_argument("--page", type=Path, help="where the page goes; by default docs/benchmarks.md")
+    parser.add_argument("--page", type=Path, help="the file to write; by default docs/benchmarks.md")
     return parser.parse_args()
 
 

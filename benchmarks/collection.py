@@ -1,10 +1,10 @@
-"""Reports and couplings of a Parquet file of 10⁸ rows on one machine: rows a CPU second, and memory.
+"""Reports and couplings of a Parquet file with 10⁸ rows on one machine: rows per CPU second, and memory.
 
     python benchmarks/collection.py --rows 100000000 --folder /tmp
 
-The file is made first: 1024 categories and 4 groups. Each step runs in a process of its own and is compared with the
-same scan and the same output without randomness. CPU seconds are those of all threads, reading, writing and numba's
-compilation included; memory is the peak of the process.
+The file, with 1024 categories and 4 groups, is made first. Each step runs in its own process and is compared with the
+same scan and the same output without randomness. CPU seconds are summed over all threads, including reading, writing
+and numba's compilation; memory is the peak of the process.
 """
 
 from __future__ import annotations
@@ -12,50 +12,59 @@ from __future__ import annotations
 import argparse
 import json
 import resource
-import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from lines import Line, option, write
+from lines import Line, add_json_option, exit_status, write_results
+from workers import WorkerResult, run_worker
+
+if TYPE_CHECKING:
+    from tightrope.local.mechanisms.oracle import FrequencyOracle
+    from tightrope.transport import CouplingMechanism
 
 K, GROUPS, EPSILON = 1024, 4, 1.0
-GIGABYTE = 1.5
-"""Memory that a step may need, whatever the number of rows."""
+MAX_GIGABYTES = 1.5
+"""The goal for the memory of a step, for any number of rows."""
+RunStep = Callable[[], int]
+"""Runs a step and returns the number of rows."""
 
 
-def make(path: Path, rows: int) -> None:
+def make_table(path: Path, rows: int) -> None:
+    """Write the table of people."""
     import duckdb
 
     columns = f"(hash(range) % {K})::USMALLINT AS value, (range % {GROUPS})::UTINYINT AS team"
     duckdb.sql(f"COPY (SELECT {columns} FROM range({rows})) TO '{path}'")
 
 
-# ------------------------------------------------------------------ the steps, each in a process of its own
+# ------------------------------------------------------------------ the steps, each in its own process
 
 
-def oracle() -> Any:
+def local_mechanism() -> FrequencyOracle:
+    """Return the mechanism of the reports."""
     from tightrope import local
 
     return local.k_randomized_response(EPSILON, K)
 
 
-def coupling() -> Any:
+def coupling_mechanism() -> CouplingMechanism:
+    """Return a coupling of four groups to their mean."""
     from tightrope.transport import CouplingMechanism
 
     points = np.arange(K)
     bumps = [np.exp(-(((points - K * (1 + group) / (1 + GROUPS)) / 200.0) ** 2)) for group in range(GROUPS)]
-    laws = {group: bump / bump.sum() for group, bump in enumerate(bumps)}
-    target = np.mean(list(laws.values()), axis=0)
-    return CouplingMechanism.fit(laws, np.abs(points[:, None] - points[None, :]).astype(float), target=target)
+    distributions = {group: bump / bump.sum() for group, bump in enumerate(bumps)}
+    target = np.mean(list(distributions.values()), axis=0)
+    return CouplingMechanism.fit(distributions, np.abs(points[:, None] - points[None, :]).astype(float), target=target)
 
 
-def copy(source: Path, folder: Path) -> Callable[[], int]:
-    """What perturbing costs without perturbing."""
+def copy_step(source: Path, folder: Path) -> RunStep:
+    """Read and write as perturbing does, without perturbing."""
     import pyarrow
 
     from tightrope.tables import open_source, write_columns
@@ -66,116 +75,136 @@ def copy(source: Path, folder: Path) -> Callable[[], int]:
     )
 
 
-def copy_both(source: Path, folder: Path) -> Callable[[], int]:
-    """What coupling costs without coupling: two columns are read, 64-bit numbers are written."""
+def copy_both_step(source: Path, folder: Path) -> RunStep:
+    """Read two columns and write 64-bit numbers as coupling does, without coupling."""
     import pyarrow
 
     from tightrope.tables import open_source, write_columns
 
     schema = pyarrow.schema([("value", pyarrow.int64())])
 
-    def widened(batch: Any) -> Any:
+    def widen(batch: Any) -> Any:
         return pyarrow.record_batch([batch.column(0).cast(pyarrow.int64())], schema=schema)
 
-    return lambda: write_columns(open_source(source), ["value", "team"], widened, schema, folder / "both.parquet")
+    return lambda: write_columns(open_source(source), ["value", "team"], widen, schema, folder / "both.parquet")
 
 
-def count(source: Path, folder: Path) -> Callable[[], int]:
-    """What a tally costs without a mechanism."""
+def count_step(source: Path, folder: Path) -> RunStep:
+    """Count values without a mechanism."""
     from tightrope.tables import open_source, sum_over_batches
 
-    def counted(batch: Any) -> Any:
+    def count_values(batch: Any) -> Any:
         return np.bincount(batch.column(0).to_numpy(), minlength=K).astype(np.int64)
 
-    return lambda: int(sum_over_batches(open_source(folder / "copy.parquet"), ["report"], counted, K).sum())
+    return lambda: int(sum_over_batches(open_source(folder / "copy.parquet"), ["report"], count_values, K).sum())
 
 
-def perturb(source: Path, folder: Path) -> Callable[[], int]:
+def perturb_step(source: Path, folder: Path) -> RunStep:
+    """Write one report for each row."""
     from tightrope.local.collection import perturb_table
 
-    mechanism = oracle()
+    mechanism = local_mechanism()
     return lambda: perturb_table(mechanism, source, "value", folder / "reports.parquet")
 
 
-def tally(source: Path, folder: Path) -> Callable[[], int]:
+def tally_step(source: Path, folder: Path) -> RunStep:
+    """Count the reports."""
     from tightrope.local.collection import tally_table
 
-    mechanism = oracle()
+    mechanism = local_mechanism()
     return lambda: tally_table(mechanism, folder / "reports.parquet").people
 
 
-def couple(source: Path, folder: Path) -> Callable[[], int]:
+def couple_step(source: Path, folder: Path) -> RunStep:
+    """Write one coupled value for each row."""
     from tightrope.transport.on_tables.collection import apply_table
 
-    mechanism = coupling()
+    mechanism = coupling_mechanism()
     return lambda: apply_table(mechanism, source, "value", "team", folder / "coupled.parquet", points=range(K))
 
 
-STEPS = {step.__name__: step for step in (copy, perturb, count, tally, copy_both, couple)}
-BESIDE = {"perturb": "copy", "tally": "count", "couple": "copy_both"}
+STEPS: dict[str, Callable[[Path, Path], RunStep]] = {
+    "copy": copy_step,
+    "perturb": perturb_step,
+    "count": count_step,
+    "tally": tally_step,
+    "copy_both": copy_both_step,
+    "couple": couple_step,
+}
+BASELINES = {"perturb": "copy", "tally": "count", "couple": "copy_both"}
 
 
-def child(name: str, source: Path, folder: Path) -> None:
-    run = STEPS[name](source, folder)
+def measure_step(name: str, source: Path, folder: Path) -> dict[str, float]:
+    """Run a step in this process and return its rows, times and memory."""
+    run_step = STEPS[name](source, folder)
     cpu, wall = time.process_time(), time.perf_counter()
-    rows = run()
-    found = {"rows": rows, "cpu": time.process_time() - cpu, "wall": time.perf_counter() - wall}
-    found["peak"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    print(json.dumps(found))
+    rows = run_step()
+    times = {"cpu": time.process_time() - cpu, "wall": time.perf_counter() - wall}
+    return {"rows": rows, **times, "peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20}
 
 
 # ------------------------------------------------------------------ the table
 
 
-def measured(name: str, source: Path, folder: Path) -> dict[str, float]:
-    command = [sys.executable, __file__, "--step", name, "--source", str(source), "--folder", str(folder)]
-    ran = subprocess.run(command, capture_output=True, text=True, check=True)
-    return dict(json.loads(ran.stdout.splitlines()[-1]))
+def run_step_process(name: str, source: Path, folder: Path, rows: int) -> WorkerResult:
+    """Run a step in its own process; a wrong number of rows is a failure."""
+    result = run_worker([sys.executable, __file__, "--step", name, "--source", str(source), "--folder", str(folder)])
+    if not result.failure and result.number("rows") != rows:
+        return WorkerResult(failure=f"{result.number('rows'):.0f} rows instead of {rows}")
+    return result
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rows", type=lambda text: int(float(text)), default=100_000_000)
-    parser.add_argument("--folder", type=Path, help="where 1 GB fits; by default the system's temporary folder")
-    option(parser)
-    parser.add_argument("--step", choices=STEPS, help=argparse.SUPPRESS)
-    parser.add_argument("--source", type=Path, help=argparse.SUPPRESS)
-    asked = parser.parse_args()
-    if asked.step:
-        child(asked.step, asked.source, asked.folder)
-        return
-    with tempfile.TemporaryDirectory(dir=asked.folder) as folder:
-        write(asked.json, lines(asked.rows, table(asked.rows, Path(folder))))
-
-
-def table(rows: int, folder: Path) -> dict[str, dict[str, float]]:
-    """What each step took, by its name."""
-    source, found = folder / "people.parquet", {}
-    make(source, rows)
+def measure_steps(rows: int, folder: Path) -> dict[str, WorkerResult]:
+    """Run all steps, print a row for each, and return the results by name."""
+    source, results = folder / "people.parquet", {}
+    make_table(source, rows)
     print(f"{rows:,} rows, {K} categories, {GROUPS} groups, {source.stat().st_size / 2**20:.0f} MB of Parquet")
     print(f"{'step':10} {'CPU s':>8} {'wall s':>8} {'rows/CPU s':>12} {'peak GB':>8} {'times the scan':>15}")
     for name in STEPS:
-        step = found[name] = measured(name, source, folder)
-        assert step["rows"] == rows, f"{name}: {step['rows']:.0f} rows"
-        beside = f"{step['cpu'] / found[BESIDE[name]]['cpu']:15.2f}" if name in BESIDE else ""
-        speed = f"{rows / step['cpu']:12.3g}"
-        print(f"{name:10} {step['cpu']:8.2f} {step['wall']:8.2f} {speed} {step['peak']:8.2f} {beside}", flush=True)
-    heaviest = max(step["peak"] for step in found.values())
-    print(f"memory: {heaviest:.2f} GB at most, {'as' if heaviest <= GIGABYTE else 'NOT as'} wanted ({GIGABYTE:g} GB)")
-    return found
+        step = results[name] = run_step_process(name, source, folder, rows)
+        cpu, wall, peak = (step.number(key) for key in ("cpu", "wall", "peak"))
+        factor = f"{cpu / results[BASELINES[name]].number('cpu'):15.2f}" if name in BASELINES else ""
+        numbers = f"{cpu:8.2f} {wall:8.2f} {rows / cpu:12.3g} {peak:8.2f} {factor}"
+        print(f"{name:10} {step.failure or numbers}", flush=True)
+    heaviest = max(step.number("peak") for step in results.values())
+    print(f"memory: at most {heaviest:.2f} GB, goal {MAX_GIGABYTES:g} GB")
+    return results
 
 
-def lines(rows: int, found: dict[str, dict[str, float]]) -> list[Line]:
-    """Steps of ours; the bare scan with the same output is no peer, but a floor."""
-    out = []
-    for name, floor in BESIDE.items():
-        step, job = found[name], f"{name} {rows:.0e} rows"
-        note = f"CPU {step['cpu'] / found[floor]['cpu']:.2g} × that of the same scan and output without randomness"
-        out.append(Line("collection", job, "M rows a CPU s", rows / step["cpu"] / 1e6, larger=True, note=note))
-        goal = {"goal": f"{GIGABYTE:g}", "met": step["peak"] <= GIGABYTE}
-        out.append(Line("collection", job, "peak GiB", step["peak"], **goal))
-    return out
+def step_lines(rows: int, results: Mapping[str, WorkerResult]) -> list[Line]:
+    """Return the lines of Tightrope's steps; the scan without randomness is a lower limit, not a peer."""
+    lines = []
+    for name, baseline in BASELINES.items():
+        step, job = results[name], f"{name} {rows:.0e} rows"
+        cpu, peak = step.number("cpu"), step.number("peak")
+        factor = cpu / results[baseline].number("cpu")
+        note = f"CPU {factor:.2g} × that of the same scan and output without randomness"
+        rate, failure = rows / cpu / 1e6, step.failure or results[baseline].failure
+        memory = Line("collection", job, "peak GiB", peak, note=step.failure)
+        lines += [
+            Line("collection", job, "M rows a CPU s", rate, larger_is_better=True, note=failure or note),
+            memory.with_goal(f"{MAX_GIGABYTES:g}", met=peak <= MAX_GIGABYTES),
+        ]
+    return lines
+
+
+def main() -> int:
+    """Run as a script or as a worker."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rows", type=lambda text: int(float(text)), default=100_000_000)
+    parser.add_argument("--folder", type=Path, help="a folder with 1 GB free; by default the system's temporary folder")
+    add_json_option(parser)
+    parser.add_argument("--step", choices=STEPS, help=argparse.SUPPRESS)
+    parser.add_argument("--source", type=Path, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.step:
+        print(json.dumps(measure_step(options.step, options.source, options.folder)))
+        return 0
+    with tempfile.TemporaryDirectory(dir=options.folder) as folder:
+        lines = step_lines(options.rows, measure_steps(options.rows, Path(folder)))
+    write_results(options.json, lines)
+    return exit_status(lines)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -1,6 +1,6 @@
-"""What every benchmark says in one form: a line a number, ours beside the best peer's; where we lose comes first.
+"""Results of the benchmarks in one form: one number per line, next to the best peer's; losses come first.
 
-Standard library only: workers in the peers' environments load this, too.
+Only the standard library is used, because workers in the peers' environments import this module, too.
 """
 
 from __future__ import annotations
@@ -8,22 +8,23 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import sys
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 NAN = math.nan
-EQUAL = 1e-6
-"""Numbers that are closer than this are equal."""
+EQUAL_TOLERANCE = 1e-6
+"""Numbers with a relative difference below this are equal."""
 
 
 @dataclass(frozen=True)
 class Line:
-    """One number of one job, and that of the peer which is best among those that promise as much.
+    """One number of one job, and the number of the best peer with the same privacy promise.
 
-    ``less``: in which way that peer promises less (it is looser, it takes something for public); then no other promises
-    as much. ``larger``: larger numbers are better. ``met``: whether the ``goal`` is; None where there is none.
+    ``peer_caveat`` says how the peer's promise is weaker (it is looser, or treats something as public); it is empty
+    unless all peers have a weaker promise. A line without a goal has the ``goal_met`` None.
     """
 
     area: str
@@ -31,73 +32,95 @@ class Line:
     measured: str
     ours: float
     peer: str = ""
-    theirs: float = NAN
-    less: str = ""
-    larger: bool = False
+    peer_value: float = NAN
+    peer_caveat: str = ""
+    larger_is_better: bool = False
     goal: str = ""
-    met: bool | None = None
+    goal_met: bool | None = None
     note: str = ""
+
+    def with_peer(self, peer: str, value: float, caveat: str = "") -> Line:
+        """Return this line with a peer's number; an empty name leaves it as it is."""
+        return replace(self, peer=peer, peer_value=value, peer_caveat=caveat) if peer else self
+
+    def with_goal(self, goal: str, *, met: bool) -> Line:
+        """Return this line with a goal; an empty text leaves it as it is."""
+        return replace(self, goal=goal, goal_met=met) if goal else self
 
     @property
     def ratio(self) -> float:
-        """How many times better ours is; NaN where there is nothing to compare."""
-        better, worse = (self.ours, self.theirs) if self.larger else (self.theirs, self.ours)
+        """How many times better Tightrope is; NaN without two numbers to compare."""
+        better, worse = (self.ours, self.peer_value) if self.larger_is_better else (self.peer_value, self.ours)
         if math.isnan(better) or math.isnan(worse):
             return NAN
-        if math.isclose(better, worse, rel_tol=EQUAL):
+        if math.isclose(better, worse, rel_tol=EQUAL_TOLERANCE):
             return 1.0
         return better / worse if worse else math.inf
 
     @property
-    def lost(self) -> bool:
-        """Whether a peer is better, or ours has no answer."""
+    def is_loss(self) -> bool:
+        """Whether a peer is better, or Tightrope has no answer."""
         return self.ratio < 1 or math.isnan(self.ours)
 
     @property
-    def place(self) -> tuple[int, float]:
-        """What sorts: lost, then short of the goal, then the rest; the smallest ratio first, none last."""
-        tier = 0 if self.lost else 1 if self.met is False else 2
+    def sort_key(self) -> tuple[int, float]:
+        """Losses first, then lines that miss their goal, then the rest; each by ratio, those without one last."""
+        tier = 0 if self.is_loss else 1 if self.goal_met is False else 2
         return tier, math.inf if math.isnan(self.ratio) else self.ratio
 
 
 @dataclass(frozen=True)
-class Findings:
-    """An area's lines, and what else is to be said: peers that are missing, that failed or say what is not true."""
+class AreaResults:
+    """The lines of an area, and notes: peers that are missing, failed, or report wrong bounds."""
 
     lines: tuple[Line, ...]
     notes: tuple[str, ...] = field(default=())
 
 
-def ordered(lines: Iterable[Line]) -> list[Line]:
-    """Where we lose first."""
-    return sorted(lines, key=lambda line: line.place)
+def sort_lines(lines: Iterable[Line]) -> list[Line]:
+    """Return the lines with losses first."""
+    return sorted(lines, key=lambda line: line.sort_key)
 
 
-def option(parser: argparse.ArgumentParser) -> None:
-    """``--json FILE``, for every script."""
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows in the common form (lines.py), too")
+def add_json_option(parser: argparse.ArgumentParser) -> None:
+    """Add ``--json FILE``, which every script has."""
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the lines as JSON (see lines.py)")
 
 
-def write(path: Path | None, lines: Sequence[Line], notes: Sequence[str] = ()) -> None:
-    """Where a file is asked for."""
+def write_results(path: Path | None, lines: Sequence[Line], notes: Sequence[str] = ()) -> None:
+    """Write lines and notes as JSON; without a path this does nothing."""
     if path is not None:
         text = json.dumps({"lines": [asdict(line) for line in lines], "notes": list(notes)}, ensure_ascii=False)
         path.write_text(text, encoding="utf-8")
 
 
-def read(path: Path) -> Findings:
-    said: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    return Findings(tuple(Line(**line) for line in said["lines"]), tuple(said["notes"]))
+def read_results(path: Path) -> AreaResults:
+    """Return what ``write_results`` wrote."""
+    document: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return AreaResults(tuple(Line(**line) for line in document["lines"]), tuple(document["notes"]))
 
 
-# ------------------------------------------------------------------ how they look
+def exit_status(lines: Sequence[Line]) -> int:
+    """Return the exit code of a script: 1 if Tightrope has no finite number in a line, or if there are no lines.
+
+    The lines without a number are printed to standard error.
+    """
+    missing = [line for line in lines if not math.isfinite(line.ours)]
+    for line in missing:
+        print(f"no answer: {line.job}, {line.measured}: {line.note or line.ours}", file=sys.stderr)
+    if not lines:
+        print("no answer: the script measured nothing", file=sys.stderr)
+    return int(bool(missing) or not lines)
 
 
-HEAD = ("job", "measured", "Tightrope", "best other", "which", "ahead", "goal")
+# ------------------------------------------------------------------ tables
 
 
-def number(value: float) -> str:
-    """Three digits."""
+COLUMN_TITLES = ("job", "measured", "Tightrope", "best other", "which", "ahead", "goal")
+
+
+def number_text(value: float) -> str:
+    """Return the number with three digits."""
     if math.isnan(value):
         return "–"
     if 1000 <= abs(value) < 1e6:
@@ -105,7 +128,8 @@ def number(value: float) -> str:
     return f"{value:.3g}"
 
 
-def ahead(line: Line) -> str:
+def ratio_text(line: Line) -> str:
+    """Return how many times better Tightrope is, in words; near 1 with enough digits to see which one is better."""
     if math.isnan(line.ratio):
         return "no answer" if math.isnan(line.ours) else "–"
     if line.ratio == 1:
@@ -113,43 +137,43 @@ def ahead(line: Line) -> str:
     if math.isinf(line.ratio):
         return "∞ ×"
     near = abs(line.ratio - 1) < 0.01
-    return f"{line.ratio:.6g} ×" if near else f"{number(line.ratio)} ×"
+    return f"{line.ratio:.6g} ×" if near else f"{number_text(line.ratio)} ×"
 
 
-def cells(line: Line) -> tuple[str, ...]:
-    """As in ``HEAD``."""
-    goal = f"{line.goal} {'met' if line.met else 'missed'}" if line.met is not None else line.goal or "–"
-    mark = "†" if line.less else ""
-    theirs = number(line.theirs) + mark if line.peer else "–"
-    which = f"{line.peer}: {line.less}" if line.less else line.peer or "–"
-    return (line.job, line.measured, number(line.ours), theirs, which, ahead(line), goal)
+def table_cells(line: Line) -> tuple[str, ...]:
+    """Return the cells of a line, in the order of ``COLUMN_TITLES``."""
+    goal = f"{line.goal} {'met' if line.goal_met else 'missed'}" if line.goal_met is not None else line.goal or "–"
+    mark = "†" if line.peer_caveat else ""
+    peer_value = number_text(line.peer_value) + mark if line.peer else "–"
+    peer = f"{line.peer}: {line.peer_caveat}" if line.peer_caveat else line.peer or "–"
+    return (line.job, line.measured, number_text(line.ours), peer_value, peer, ratio_text(line), goal)
 
 
-def remarks(lines: Iterable[Line]) -> list[str]:
-    """What stands below a table: the notes, each once."""
-    return list(dict.fromkeys(f"{line.job}: {line.note}" for line in ordered(lines) if line.note))
+def notes_of_lines(lines: Iterable[Line]) -> list[str]:
+    """Return the notes to print below a table, each once."""
+    return list(dict.fromkeys(f"{line.job}: {line.note}" for line in sort_lines(lines) if line.note))
 
 
-def in_text(lines: Iterable[Line]) -> str:
-    """A table for a terminal."""
-    rows = [HEAD, *(cells(line) for line in ordered(lines))]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(HEAD))]
+def text_table(lines: Iterable[Line]) -> str:
+    """Return a table for a terminal."""
+    rows = [COLUMN_TITLES, *(table_cells(line) for line in sort_lines(lines))]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(COLUMN_TITLES))]
     padded = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
     return "\n".join(padded)
 
 
-def in_markdown(lines: Iterable[Line]) -> str:
-    """The same for a page; where we lose ``ahead`` is bold."""
-    out = [f"| {' | '.join(HEAD)} |", "|---" * len(HEAD) + "|"]
-    for line in ordered(lines):
-        *row, ratio, goal = map(plain, cells(line))
-        row += [f"**{ratio}**" if line.lost else ratio, goal]
+def markdown_table(lines: Iterable[Line]) -> str:
+    """Return a table for a page, with the ratios of losses in bold."""
+    out = [f"| {' | '.join(COLUMN_TITLES)} |", "|---" * len(COLUMN_TITLES) + "|"]
+    for line in sort_lines(lines):
+        *row, ratio, goal = map(escape_markdown, table_cells(line))
+        row += [f"**{ratio}**" if line.is_loss else ratio, goal]
         out.append(f"| {' | '.join(row)} |")
     return "\n".join(out)
 
 
-def plain(text: str) -> str:
-    """As text, in a cell or an item of a page."""
-    for mark, instead in (("&", "&amp;"), ("<", "&lt;"), ("|", "/"), ("](", "] ("), ("\n", " ")):
-        text = text.replace(mark, instead)
+def escape_markdown(text: str) -> str:
+    """Return the text for a cell or a list item of a page."""
+    for mark, replacement in (("&", "&amp;"), ("<", "&lt;"), ("|", "/"), ("](", "] ("), ("\n", " ")):
+        text = text.replace(mark, replacement)
     return text

@@ -1,48 +1,50 @@
-"""Local privacy beside pure-ldp and multi-freq-ldpy: people a CPU second, errors against theory, coverage of intervals.
+"""Local privacy compared with pure-ldp and multi-freq-ldpy: people per CPU second, errors, coverage of intervals.
 
     python benchmarks/local.py --peers /tmp/peers/bin/python
 
-Each tool and mechanism runs in a process of its own, one thread. A person is one report made and counted; the estimate
-of all 1024 shares is in the time. Tightrope's rate is the median of several batches after one that compiles; it is
-measured twice: with numba (the extra ``fast``) and with numpy alone. The peers get as many people as they do in some
-seconds. Their local hashing crashes with current xxhash: here it is given bytes and seeds of 32 bits.
-Then, for Tightrope: the mean squared error over the theory of the realized chances, and how often 95 % intervals cover,
-over all cells of 200 runs.
+Each tool measures each mechanism in its own process with one thread. For each person one report is made and counted;
+the estimate of all 1024 shares is included in the time. Tightrope's rate is the median of several batches after one
+that compiles; it is measured with numba (the extra ``fast``) and with numpy alone. Peers get as few people as they can
+process in some seconds. Their local hashing fails with current versions of xxhash: here it gets bytes and 32-bit seeds.
+For Tightrope two more numbers are measured, over all cells of 200 runs: the mean squared error divided by its exact
+expectation, and how often 95 % intervals contain the true share.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import math
 import statistics
-import subprocess
 import sys
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from lines import Line, number, option, write
+from lines import Line, add_json_option, exit_status, number_text, write_results
+from workers import WorkerResult, failure_notes, installed_peers, peers_python, run_worker
+
+if TYPE_CHECKING:
+    from tightrope.local.mechanisms.oracle import FrequencyOracle
 
 K, EPSILON = 1024, 1.0
-WORTH = 20.0
-"""Times the people of the fastest peer that are wanted."""
-HELP = "python3 -m venv /tmp/peers && /tmp/peers/bin/pip install pure-ldp multi-freq-ldpy scikit-learn statsmodels"
-Collect = Callable[[Any], Any]
+PEER_FACTOR = 20.0
+"""The goal is this many times the people of the fastest peer."""
+INSTALL = "python3 -m venv /tmp/peers && /tmp/peers/bin/pip install pure-ldp multi-freq-ldpy scikit-learn statsmodels"
+EstimateShares = Callable[[Any], Any]
 
 
 @dataclass(frozen=True)
 class Job:
-    """``goal``: people a CPU second; ``people``: a batch of ours, of a peer's; ``run``: those in a run for coverage."""
+    """The goal in people per CPU second, and the people in a batch of Tightrope, of a peer, and in an accuracy run."""
 
     goal: float
     people: int
-    peer_users: int
-    run: int
+    peer_people: int
+    run_people: int
 
 
 JOBS = {
@@ -54,13 +56,14 @@ JOBS = {
 }
 
 
-# ------------------------------------------------------------------ the tools: a job gives a function that collects
+# ------------------------------------------------------------------ the tools: each returns a function that estimates
 
 
-def oracle(name: str) -> Any:
+def local_mechanism(name: str) -> FrequencyOracle:
+    """Return Tightrope's mechanism of this name."""
     from tightrope import local
 
-    makers = {
+    makers: dict[str, Callable[[float, int], FrequencyOracle]] = {
         "k-RR": local.k_randomized_response,
         "OUE": local.unary_encoding,
         "hashing": local.hashing,
@@ -70,33 +73,37 @@ def oracle(name: str) -> Any:
     return makers[name](EPSILON, K)
 
 
-def tightrope(name: str) -> Collect:
-    mechanism = oracle(name)
+def tightrope_estimator(name: str) -> EstimateShares:
+    """Return Tightrope's function."""
+    mechanism = local_mechanism(name)
     return lambda values: mechanism.estimate(mechanism.perturb(values)).value
 
 
-def numpy_alone(name: str) -> Collect:
+def numpy_estimator(name: str) -> EstimateShares:
+    """Return Tightrope's function without numba."""
     sys.modules["numba"] = None  # type: ignore[assignment]  # as if it were not installed
-    return tightrope(name)
+    return tightrope_estimator(name)
 
 
-def mend_hashes() -> None:
+def repair_hashes() -> None:
+    """Pass bytes to xxhash, as its current versions require."""
     import xxhash
 
-    true = xxhash.xxh32
-    xxhash.xxh32 = lambda text, seed: true(text.encode(), seed=int(seed))
+    original = xxhash.xxh32
+    xxhash.xxh32 = lambda text, seed: original(text.encode(), seed=int(seed))
 
 
-def pure_ldp(name: str) -> Collect:
+def pure_ldp_estimator(name: str) -> EstimateShares:
+    """Return the function of pure-ldp."""
     import pure_ldp.frequency_oracles as fo
     from pure_ldp.frequency_oracles.hadamard_response import HadamardResponseClient, HadamardResponseServer
     from pure_ldp.frequency_oracles.local_hashing import lh_client
 
-    mend_hashes()
+    repair_hashes()
     lh_client.maxsize = 2**32 - 1
     same = {"index_mapper": lambda value: value}
 
-    def hadamard() -> tuple[Any, Any]:
+    def hadamard_pair() -> tuple[Any, Any]:
         server = HadamardResponseServer(EPSILON, K, **same)
         return HadamardResponseClient(EPSILON, K, server.get_hash_funcs(), **same), server
 
@@ -107,24 +114,25 @@ def pure_ldp(name: str) -> Collect:
             fo.LHClient(EPSILON, K, use_olh=True, **same),
             fo.LHServer(EPSILON, K, use_olh=True, **same),
         ),
-        "Hadamard": hadamard,
+        "Hadamard": hadamard_pair,
     }
     if name not in makers:
         raise NotImplementedError("no such mechanism")
 
-    def collect(values: Any) -> Any:
+    def estimate_shares(values: Any) -> Any:
         client, server = makers[name]()
         for value in values.tolist():
             server.aggregate(client.privatize(value))
         return server.estimate_all(range(K), suppress_warnings=True)
 
-    return collect
+    return estimate_shares
 
 
-def multi_freq(name: str) -> Collect:
+def multi_freq_estimator(name: str) -> EstimateShares:
+    """Return the function of multi-freq-ldpy."""
     from multi_freq_ldpy.pure_frequency_oracles import GRR, LH, SS, UE
 
-    mend_hashes()
+    repair_hashes()
     LH.maxsize = 2**32 - 1
     makers: dict[str, tuple[Callable[[int], Any], Callable[[Any], Any]]] = {
         "k-RR": (lambda value: GRR.GRR_Client(value, K, EPSILON), lambda r: GRR.GRR_Aggregator_MI(r, K, EPSILON)),
@@ -138,147 +146,136 @@ def multi_freq(name: str) -> Collect:
     return lambda values: server([client(value) for value in values.tolist()])
 
 
-TOOLS = {"tightrope": tightrope, "numpy alone": numpy_alone, "pure-ldp": pure_ldp, "multi-freq-ldpy": multi_freq}
+TOOLS = {
+    "tightrope": tightrope_estimator,
+    "numpy alone": numpy_estimator,
+    "pure-ldp": pure_ldp_estimator,
+    "multi-freq-ldpy": multi_freq_estimator,
+}
 PEERS = {"pure-ldp": "pure_ldp", "multi-freq-ldpy": "multi_freq_ldpy"}
 
 
-# ------------------------------------------------------------------ one process a tool and a job
+# ------------------------------------------------------------------ one process for each tool and job
 
 
-def measure(tool: str, name: str, options: argparse.Namespace) -> dict[str, float]:
-    """People a CPU second, all 1024 estimates included."""
+def measure_rate(tool: str, name: str, options: argparse.Namespace) -> dict[str, float]:
+    """Return people per CPU second, including all 1024 estimates."""
     warnings.simplefilter("ignore")
-    peer = tool in PEERS
-    values = np.random.default_rng(1).integers(0, K, JOBS[name].peer_users if peer else JOBS[name].people)
-    collect = TOOLS[tool](name)
-    collect(values[:50] if peer else values)
+    is_peer = tool in PEERS
+    people = JOBS[name].peer_people if is_peer else options.people or JOBS[name].people
+    values = np.random.default_rng(1).integers(0, K, people)
+    estimate_shares = TOOLS[tool](name)
+    estimate_shares(values[:50] if is_peer else values)
     rates = []
-    for _ in range(1 if peer else options.repeat):
-        started = time.process_time()
-        collect(values)
-        rates.append(len(values) / (time.process_time() - started))
+    for _ in range(1 if is_peer else options.repeat):
+        start = time.process_time()
+        estimate_shares(values)
+        rates.append(len(values) / (time.process_time() - start))
     return {"rate": statistics.median(rates)}
 
 
-def accuracy(name: str, options: argparse.Namespace) -> dict[str, float]:
-    """Mean squared error over theory, and the share of intervals that hold the truth, over all cells and runs."""
-    mechanism, size = oracle(name), JOBS[name].run
-    values = np.minimum(np.random.default_rng(2).geometric(0.01, size) - 1, K - 1)
-    truth = np.bincount(values, minlength=K) / size
-    other, own = (float(v) for v in mechanism.variances)
-    theory = float(np.mean(other * (1 - truth) + own * truth)) / size
-    errors, covered = [], []
+def measure_accuracy(name: str, options: argparse.Namespace) -> dict[str, float]:
+    """Return the mean squared error over its expectation, and the coverage of intervals, over all cells and runs."""
+    mechanism, people = local_mechanism(name), options.people or JOBS[name].run_people
+    values = np.minimum(np.random.default_rng(2).geometric(0.01, people) - 1, K - 1)
+    true_shares = np.bincount(values, minlength=K) / people
+    expected = float(np.mean([mechanism.estimate_variance(share, people) for share in true_shares.tolist()]))
+    errors, coverages = [], []
     for _ in range(options.runs):
         shares = mechanism.estimate(mechanism.perturb(values))
-        errors.append(np.mean((shares.value - truth) ** 2))
-        covered.append(np.mean((shares.lower <= truth) & (truth <= shares.upper)))
-    return {"error": float(np.mean(errors)) / theory, "covered": float(np.mean(covered))}
+        errors.append(np.mean((shares.value - true_shares) ** 2))
+        coverages.append(np.mean((shares.lower <= true_shares) & (true_shares <= shares.upper)))
+    return {"error": float(np.mean(errors)) / expected, "coverage": float(np.mean(coverages))}
 
 
-def run(python: str, tool: str, name: str, options: argparse.Namespace) -> dict[str, Any]:
+def run_tool(python: str, tool: str, name: str, options: argparse.Namespace) -> WorkerResult:
+    """Run the worker for a tool and a job."""
     command = [python, str(Path(__file__).resolve()), "--worker", tool, "--job", name]
-    command += ["--repeat", str(options.repeat), "--runs", str(options.runs)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        return {"failed": (done.stderr.strip().splitlines() or ["died"])[-1][:90]}
-    return json.loads(done.stdout.splitlines()[-1])
-
-
-def pythons(options: argparse.Namespace) -> dict[str, str]:
-    """The interpreter of each tool that is there."""
-    usual = Path("/tmp/peers/bin/python")
-    peers = options.peers or (str(usual) if usual.exists() else sys.executable)
-    found = {"tightrope": sys.executable, "numpy alone": sys.executable}
-    for tool, module in PEERS.items():
-        check = f"import importlib.util, sys; sys.exit(importlib.util.find_spec({module!r}) is None)"
-        if subprocess.run([peers, "-c", check], check=False).returncode == 0:
-            found[tool] = peers
-        else:
-            print(f"{tool} is not installed and skipped: {HELP}")
-    return found
+    command += ["--repeat", str(options.repeat), "--runs", str(options.runs), "--people", str(options.people)]
+    return run_worker(command)
 
 
 # ------------------------------------------------------------------ the report
 
 
-def shown(name: str, tool: str, result: dict[str, Any], own: dict[str, Any]) -> str:
-    head = f"{name:10} {tool:16}"
-    if "failed" in result:
-        return f"{head} {'':>12}  {result['failed']}"
-    ratio = "" if result is own or "failed" in own else f"{own['rate'] / result['rate']:12.1f} x"
-    return f"{head} {result['rate'] / 1e6:12.4f} {ratio}"
+def rate_text(name: str, tool: str, result: WorkerResult, own: WorkerResult) -> str:
+    """Return the printed row of one tool."""
+    if result.failure:
+        return f"{name:10} {tool:16} {'':>12}  {result.failure}"
+    ratio = "" if result is own else f"{own.number('rate') / result.number('rate'):12.1f} x"
+    return f"{name:10} {tool:16} {result.number('rate') / 1e6:12.4f} {ratio}"
 
 
-def misses(name: str, found: dict[str, dict[str, Any]], exact: dict[str, Any]) -> list[str]:
-    rate = found["tightrope"].get("rate", 0.0)
-    peers = [found[tool]["rate"] for tool in PEERS if "rate" in found.get(tool, {})]
-    wanted = max([JOBS[name].goal, *(WORTH * peer for peer in peers)])
-    out = [] if rate >= wanted else [f"{name}: {rate:.3g} of {wanted:.3g} people a CPU second"]
-    if not abs(exact.get("error", 0.0) - 1) <= 0.05:
-        out.append(f"{name}: error {exact.get('error')} of theory")
-    if not 0.94 <= exact.get("covered", 0.0) <= 0.965:
-        out.append(f"{name}: intervals cover {exact.get('covered')}")
-    return out
+def accuracy_text(name: str, accuracy: WorkerResult) -> str:
+    """Return the printed row of errors and coverage."""
+    if accuracy.failure:
+        return f"{name:10} error and coverage: {accuracy.failure}"
+    error, coverage = accuracy.number("error"), 100 * accuracy.number("coverage")
+    return f"{name:10} squared error {error:.4f} of theory, 95 % intervals cover {coverage:.2f} %"
 
 
-def report(options: argparse.Namespace) -> None:
-    interpreters = pythons(options)
-    print(f"k = {K}, epsilon = {EPSILON:g}")
-    print(f"{'mechanism':10} {'tool':16} {'M people/CPU s':>12} {'tightrope is':>13}")
-    missed: list[str] = []
-    lines: list[Line] = []
-    for name in options.job or JOBS:
-        found = {tool: run(python, tool, name, options) for tool, python in interpreters.items()}
-        for tool, result in found.items():
-            if "NotImplementedError" not in result.get("failed", ""):
-                print(shown(name, tool, result, found["tightrope"]), flush=True)
-        exact = run(sys.executable, "accuracy", name, options)
-        print(f"{name:10} squared error {exact.get('error', 0):.4f} of theory, 95 % intervals cover", end=" ")
-        print(f"{100 * exact.get('covered', 0):.2f} %", exact.get("failed", ""), flush=True)
-        missed += misses(name, found, exact)
-        lines += lines_of(name, found, exact)
-    print("every goal met" if not missed else "MISSED:", *missed, sep="\n    ")
-    write(options.json, lines, [f"{tool} is not installed" for tool in PEERS if tool not in interpreters])
-
-
-def lines_of(name: str, found: dict[str, dict[str, Any]], exact: dict[str, Any]) -> list[Line]:
-    """People a CPU second beside the fastest peer, and how right estimates and intervals are."""
-    peers = {tool: said["rate"] / 1e6 for tool, said in found.items() if tool in PEERS and "rate" in said}
+def job_lines(name: str, results: Mapping[str, WorkerResult], accuracy: WorkerResult) -> list[Line]:
+    """Return people per CPU second compared with the fastest peer, and the accuracy of estimates and intervals."""
+    peers = {tool: result.number("rate") / 1e6 for tool, result in results.items() if tool in PEERS and result.values}
     peer = max(peers, key=lambda tool: peers[tool], default="")
-    rate, alone = (found[tool].get("rate", math.nan) / 1e6 for tool in ("tightrope", "numpy alone"))
-    wanted = max(JOBS[name].goal / 1e6, WORTH * peers.get(peer, 0.0))
-    note = "; ".join(f"{tool}: {said['failed']}" for tool, said in found.items() if _broke(said))
-    beside = {"peer": peer, "theirs": peers.get(peer, math.nan), "larger": True}
-    error, covered = exact.get("error", math.nan), exact.get("covered", math.nan)
-    fast = Line("local", name, "M people a CPU s", rate, **beside, goal=number(wanted), met=rate >= wanted, note=note)
+    peer_rate = peers.get(peer, 0.0)
+    rate, numpy_rate = (results[tool].number("rate") / 1e6 for tool in ("tightrope", "numpy alone"))
+    goal = max(JOBS[name].goal / 1e6, PEER_FACTOR * peer_rate)
+    error, coverage = accuracy.number("error"), accuracy.number("coverage")
+    fast = Line("local", name, "M people a CPU s", rate, larger_is_better=True, note=failure_notes(results))
+    slow = Line("local", name, "M people a CPU s, numpy alone", numpy_rate, larger_is_better=True)
+    error_line = Line("local", name, "squared error, times theory", error, note=accuracy.failure)
+    coverage_line = Line("local", name, "95 % intervals hold", coverage)
     return [
-        fast,
-        Line("local", name, "M people a CPU s, numpy alone", alone, **beside),
-        Line("local", name, "squared error, times theory", error, goal="1 ± 0.05", met=abs(error - 1) <= 0.05),
-        Line("local", name, "95 % intervals hold", covered, goal="0.94 – 0.965", met=0.94 <= covered <= 0.965),
+        fast.with_peer(peer, peer_rate).with_goal(number_text(goal), met=rate >= goal),
+        slow.with_peer(peer, peer_rate),
+        error_line.with_goal("1 ± 0.05", met=abs(error - 1) <= 0.05),
+        coverage_line.with_goal("0.94 – 0.965", met=0.94 <= coverage <= 0.965),
     ]
 
 
-def _broke(said: dict[str, Any]) -> bool:
-    return "failed" in said and "NotImplementedError" not in said["failed"]
+def report(options: argparse.Namespace) -> int:
+    """Run all jobs and print the results; return the exit code."""
+    peers = installed_peers(peers_python(options.peers), PEERS, INSTALL)
+    pythons = {"tightrope": sys.executable, "numpy alone": sys.executable, **peers}
+    print(f"k = {K}, epsilon = {EPSILON:g}")
+    print(f"{'mechanism':10} {'tool':16} {'M people/CPU s':>12} {'tightrope is':>13}")
+    lines: list[Line] = []
+    for name in options.job or JOBS:
+        results = {tool: run_tool(python, tool, name, options) for tool, python in pythons.items()}
+        for tool, result in results.items():
+            if not result.is_unsupported:
+                print(rate_text(name, tool, result, results["tightrope"]), flush=True)
+        accuracy = run_tool(sys.executable, "accuracy", name, options)
+        print(accuracy_text(name, accuracy), flush=True)
+        lines += job_lines(name, results, accuracy)
+    missed = [
+        f"{line.job}: {line.measured}: {line.ours:.3g}, goal {line.goal}" for line in lines if line.goal_met is False
+    ]
+    print("all goals met" if not missed else "MISSED:", *missed, sep="\n    ")
+    write_results(options.json, lines, [f"{tool} is not installed" for tool in PEERS if tool not in peers])
+    return exit_status(lines)
 
 
-def main() -> None:
+def main() -> int:
+    """Run as a script or as a worker."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--peers", help="the python of the environment that has pure-ldp and multi-freq-ldpy")
+    parser.add_argument("--peers", help="the interpreter of the environment with pure-ldp and multi-freq-ldpy")
     parser.add_argument("--job", action="append", choices=JOBS)
     parser.add_argument("--repeat", type=int, default=5)
     parser.add_argument("--runs", type=int, default=200)
+    parser.add_argument("--people", type=int, default=0, help="people in every batch of Tightrope; 0: as the job says")
     parser.add_argument("--worker", choices=[*TOOLS, "accuracy"], help=argparse.SUPPRESS)
-    option(parser)
+    add_json_option(parser)
     options = parser.parse_args()
     if options.worker == "accuracy":
-        print(json.dumps(accuracy(options.job[0], options)))
+        print(json.dumps(measure_accuracy(options.job[0], options)))
     elif options.worker:
-        print(json.dumps(measure(options.worker, options.job[0], options)))
+        print(json.dumps(measure_rate(options.worker, options.job[0], options)))
     else:
-        report(options)
+        return report(options)
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -1,4 +1,4 @@
-"""The page of results, ``docs/benchmarks.md``: what is lost first, then a table an area; nothing is typed by hand."""
+"""The page of results, ``docs/benchmarks.md``: losses first, then one table per area; all of it is generated."""
 
 from __future__ import annotations
 
@@ -7,41 +7,41 @@ import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from lines import Findings, Line, in_markdown, ordered, plain, remarks
+from lines import AreaResults, escape_markdown, markdown_table, notes_of_lines, sort_lines
 
-READING = """
-*Ahead* says how many times better Tightrope is than the best other tool that promises as much: less time, memory or
-error, or more of what is counted a second; 1 is equal, below 1 the other one is better. In each table rows in which we
-are behind (or have no answer) come first, then rows that are short of the goal, then the rest. A tool with † promises
-less, in the way that stands beside it, and is named where no other promises as much. Times are those of one process;
-each tool has an environment of its own. What bounds us where we are behind: [performance](performance.md).
+READING_GUIDE = """
+*Ahead* says how many times better Tightrope is than the best other tool with the same privacy promise: less time,
+memory or error, or more items per second; 1 is equal, below 1 the other tool is better. In each table the rows in which
+we are behind (or have no answer) come first, then the rows that miss their goal, then the rest. A tool with † promises
+less, as written next to it, and is listed only if all other tools do, too. Times are those of one process; each tool
+has its own environment. What limits us where we are behind: [performance](performance.md).
 """
 
 
 @dataclass(frozen=True)
-class Done:
-    """An area that was run: its title, the command, what it found; ``failed`` says why it is not whole."""
+class AreaRun:
+    """The run of an area: its title, command and results; ``failure`` says why the results are incomplete."""
 
     title: str
     command: str
-    findings: Findings
+    results: AreaResults
     seconds: float
-    failed: str = ""
+    failure: str = ""
 
 
 @dataclass(frozen=True)
-class Circumstances:
-    """Of the whole run. ``size``: in words, where it is not the usual one."""
+class RunConditions:
+    """Date, machine and load of a whole run. ``size_note`` describes the size if it is not the usual one."""
 
     date: str
     machine: str
     load: float
     minutes: float
-    size: str = ""
+    size_note: str = ""
 
 
-def machine() -> str:
-    """Its class; no name."""
+def describe_machine() -> str:
+    """Return the kind of machine, without its name."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     return (
         f"{platform.system()} on {platform.machine()}, {os.cpu_count()} cores, {memory:.0f} GiB of memory, "
@@ -49,41 +49,41 @@ def machine() -> str:
     )
 
 
-def page(when: Circumstances, areas: Sequence[Done], peers: Mapping[str, str]) -> str:
-    """Markdown. ``peers``: what to say of each environment."""
-    size = f" {when.size}" if when.size else ""
-    told = f"Written by `make bench` on {when.date} in {when.minutes:.0f} minutes: {when.machine}; "
-    told += f"load of the machine at the beginning {when.load:.1f}.{size}"
-    parts = ["# Benchmarks", told, READING.strip(), *behind(areas), *unfinished(areas)]
-    parts += [part for area in areas for part in section(area)]
-    versions = [f"- {name}: {plain(said)}" for name, said in peers.items()]
+def results_page(conditions: RunConditions, areas: Sequence[AreaRun], peers: Mapping[str, str]) -> str:
+    """Return the page in Markdown. ``peers`` has the text about each environment."""
+    size = f" {conditions.size_note}" if conditions.size_note else ""
+    origin = f"Written by `make bench` on {conditions.date} in {conditions.minutes:.0f} minutes: {conditions.machine}; "
+    origin += f"load of the machine at the beginning {conditions.load:.1f}.{size}"
+    parts = ["# Benchmarks", origin, READING_GUIDE.strip(), *losses_section(areas), *failed_areas(areas)]
+    parts += [part for area in areas for part in area_section(area)]
+    versions = [f"- {name}: {escape_markdown(text)}" for name, text in peers.items()]
     return "\n\n".join([*parts, "## The other tools", "\n".join(versions)]) + "\n"
 
 
-def behind(areas: Sequence[Done]) -> list[str]:
-    """One table of all that is lost or short of its goal."""
-    short = [_named(line, area) for area in areas for line in area.findings.lines if line.place[0] < 2]
-    every = sum(len(area.findings.lines) for area in areas)
-    lost = sum(line.lost for line in short)
-    told = f"Of {every} rows we are behind in {lost} and short of the goal in {len(short) - lost} more."
-    return ["## Where we are behind or short of the goal", told, *([in_markdown(short)] if short else [])]
+def losses_section(areas: Sequence[AreaRun]) -> list[str]:
+    """Return one table of all losses and missed goals."""
+    shown = [
+        replace(line, job=f"{area.title.lower()}: {line.job}")
+        for area in areas
+        for line in area.results.lines
+        if line.sort_key[0] < 2
+    ]
+    total, losses = sum(len(area.results.lines) for area in areas), sum(line.is_loss for line in shown)
+    summary = f"Of {total} rows we are behind in {losses} and short of the goal in {len(shown) - losses} more."
+    return ["## Where we are behind or short of the goal", summary, *([markdown_table(shown)] if shown else [])]
 
 
-def _named(line: Line, area: Done) -> Line:
-    return replace(line, job=f"{area.title.lower()}: {line.job}")
+def failed_areas(areas: Sequence[AreaRun]) -> list[str]:
+    """Return the list of areas with incomplete results."""
+    failed = [f"- {area.title}: {escape_markdown(area.failure)}" for area in areas if area.failure]
+    return ["**Incomplete:**", "\n".join(failed)] if failed else []
 
 
-def unfinished(areas: Sequence[Done]) -> list[str]:
-    """Areas that failed, so that nobody takes what is missing for good."""
-    failed = [f"- {area.title}: {plain(area.failed)}" for area in areas if area.failed]
-    return ["**Not whole:**", "\n".join(failed)] if failed else []
-
-
-def section(area: Done) -> list[str]:
-    """One area; nothing but the reason where there are no rows."""
+def area_section(area: AreaRun) -> list[str]:
+    """Return the heading, table and notes of an area; only the failure if there are no lines."""
     head = [f"## {area.title}", f"`{area.command}`, {area.seconds / 60:.1f} minutes."]
-    if area.failed:
-        head.append(f"**Not whole:** {plain(area.failed)}")
-    said = [f"- {plain(text)}" for text in (*area.findings.notes, *remarks(area.findings.lines))]
-    table = [in_markdown(ordered(area.findings.lines))] if area.findings.lines else []
-    return [*head, *table, *(["\n".join(said)] if said else [])]
+    if area.failure:
+        head.append(f"**Incomplete:** {escape_markdown(area.failure)}")
+    notes = [f"- {escape_markdown(text)}" for text in (*area.results.notes, *notes_of_lines(area.results.lines))]
+    table = [markdown_table(sort_lines(area.results.lines))] if area.results.lines else []
+    return [*head, *table, *(["\n".join(notes)] if notes else [])]

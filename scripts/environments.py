@@ -1,4 +1,4 @@
-"""Environments that know nothing of the checkout: made, filled by pip, and run in."""
+"""Environments outside of the checkout, in which packages are installed with pip and programs are run."""
 
 from __future__ import annotations
 

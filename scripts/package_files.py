@@ -8,7 +8,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 ABOUT = {"METADATA", "RECORD", "WHEEL", "entry_points.txt", "licenses/LICENSE"}
-"""What the standard puts beside the package, in its ``.dist-info``."""
+"""Files that the standard puts into ``.dist-info``, next to the package."""
 
 
 def of_source(source: Path = ROOT / "src") -> dict[str, str]:
@@ -24,7 +24,7 @@ def of_wheel(wheel: Path) -> dict[str, str]:
 
 
 def about(wheel: Path) -> set[str]:
-    """The names of what stands beside the package."""
+    """Return the names of the files in ``.dist-info``, next to the package."""
     with zipfile.ZipFile(wheel) as opened:
         return {name.partition(".dist-info/")[2] for name in opened.namelist() if ".dist-info/" in name}
 

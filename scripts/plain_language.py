@@ -1,9 +1,9 @@
-"""Counts words and phrases that strangers stumble over, in docstrings, comments, errors, pages and templates.
+"""Count words and phrases that are hard to understand, in docstrings, comments, errors, pages and templates.
 
     python scripts/plain_language.py [--list]
 
-Exits with 1 if there are more than 1.5 in a thousand words of the code, or of the pages and templates.
-``--list`` shows where.
+The exit code is 1 if there are more than 1.5 in a thousand words of the package, of the benchmarks and scripts, or of
+the pages and templates. ``--list`` shows where.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-MOST = 1.5
+MAX_RATE = 1.5
 """Phrases in a thousand words."""
 PHRASES = re.compile(
     r"\b(nobody|whoever|whatever|whom|somebody|anybody|what is no(?:ne|t)?|which is|is no(?:ne)?\b|that of|those of|"
@@ -28,13 +28,13 @@ PHRASES = re.compile(
     re.IGNORECASE,
 )
 BLOCK = re.compile(r"```.*?```|\{[%#].*?[%#]\}|\{\{.*?\}\}|<[^>]*>", re.DOTALL)
-"""Code in pages, and what is not text in templates."""
+"""Code in pages and templates."""
 Text = tuple[Path, int, str]
 
 
-def code_texts() -> Iterator[Text]:
-    """Yield docstrings, comments and the texts of raised errors of the package."""
-    for path in sorted((ROOT / "src").rglob("*.py")):
+def code_texts(*folders: str) -> Iterator[Text]:
+    """Yield docstrings, comments and the texts of raised errors of the code in these folders."""
+    for path in sorted(path for folder in folders for path in (ROOT / folder).rglob("*.py")):
         source = path.read_text(encoding="utf-8")
         for token in tokenize.generate_tokens(io.StringIO(source).readline):
             if token.type == tokenize.COMMENT:
@@ -63,7 +63,7 @@ def page_texts() -> Iterator[Text]:
 
 
 def rate(texts: Iterator[Text], *, listed: bool) -> float:
-    """Return the phrases in a thousand words; prints where they stand if ``listed``."""
+    """Return the phrases in a thousand words; print each with its position if ``listed``."""
     phrases = words = 0
     for path, line, text in texts:
         words += len(text.split())
@@ -75,12 +75,17 @@ def rate(texts: Iterator[Text], *, listed: bool) -> float:
 
 
 def main() -> int:
-    """Print both rates; 1 if one is too large."""
+    """Print all rates; return 1 if one is too large."""
     listed = "--list" in sys.argv
-    rates = {"code": rate(code_texts(), listed=listed), "pages and templates": rate(page_texts(), listed=listed)}
-    for name, found in rates.items():
-        print(f"{name}: {found:.2f} phrases in a thousand words (at most {MOST})")
-    return int(max(rates.values()) > MOST)
+    texts = {
+        "package": code_texts("src"),
+        "benchmarks and scripts": code_texts("benchmarks", "scripts"),
+        "pages and templates": page_texts(),
+    }
+    rates = {name: rate(part, listed=listed) for name, part in texts.items()}
+    for name, value in rates.items():
+        print(f"{name}: {value:.2f} phrases in a thousand words (at most {MAX_RATE})")
+    return int(max(rates.values()) > MAX_RATE)
 
 
 if __name__ == "__main__":

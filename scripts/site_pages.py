@@ -24,7 +24,7 @@ def on_files(files: Files, config: Any) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """The names that a page asks for; a link to a file of the checkout that is no page is shown as its path."""
+    """Insert the names that a page refers to; a link to a file outside of the site is shown as its path."""
     depth = page.file.src_uri.count("/")
     outside = "../" * (depth + 1)
 

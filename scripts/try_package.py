@@ -1,4 +1,4 @@
-"""Try the packages as somebody does who has neither the checkout nor our environment; what goes wrong ends it.
+"""Try the packages without the checkout and its environment; the first failure ends the script.
 
     python scripts/try_package.py                       files, the minimal install, the whole one (make try-package)
     python scripts/try_package.py oldest python3.11     the fast suite, with the lowest versions that are allowed
@@ -43,7 +43,7 @@ def main(job: str = "packages", python: str = sys.executable) -> None:
 
 
 def built(place: Path) -> Path:
-    """Wheel and sdist in the folder; the wheel is made of the sdist, as whoever installs the sdist makes it."""
+    """Build the sdist, and the wheel from it, as pip does for an sdist."""
     _build("--outdir", str(place), str(ROOT))
     (wheel,) = place.glob("*.whl")
     say(f"built {wheel.name} from {next(place.glob('*.tar.gz')).name}")

@@ -1,8 +1,8 @@
-"""Draws of a peer's mechanisms on the answers 0 and 1, for an audit: run in the peer's own environment.
+"""Sample a peer's mechanisms on the answers 0 and 1, for an audit; runs in the peer's own environment.
 
     python audited.py NAME RUNS FOLDER
 
-Writes FOLDER/<mechanism>.<answer>.f64, doubles as they come out, and FOLDER/claims.json.
+Writes FOLDER/<mechanism>.<answer>.f64, the outputs as doubles, and FOLDER/claims.json.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ import sys
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 warnings.filterwarnings("ignore")
 DELTA = 1e-5
-Made = dict[str, tuple[Callable[[float], float], float, float]]
-"""One draw for an answer, and the ε and δ that are claimed for answers that differ by 1."""
+Mechanisms = dict[str, tuple[Callable[[float], float], float, float]]
+"""A function that samples for an answer, and the ε and δ that are claimed for answers that differ by 1."""
 
 
-def diffprivlib() -> Made:
+def diffprivlib_mechanisms() -> Mechanisms:
+    """Return mechanisms of diffprivlib."""
     from diffprivlib import mechanisms as m
 
     geometric = m.Geometric(epsilon=1, sensitivity=1)
@@ -34,22 +34,24 @@ def diffprivlib() -> Made:
     }
 
 
-def opendp() -> Made:
+def opendp_mechanisms() -> Mechanisms:
+    """Return mechanisms of OpenDP."""
     import opendp.prelude as dp
 
     dp.enable_features("contrib", "floating-point")
     floats = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
-    whole = dp.m.make_laplace(dp.atom_domain(T=int), dp.absolute_distance(T=int), scale=1.0)
+    integer = dp.m.make_laplace(dp.atom_domain(T=int), dp.absolute_distance(T=int), scale=1.0)
     gaussian = dp.m.make_gaussian(*floats, scale=4.0)
     epsilon = dp.c.make_zCDP_to_approxDP(gaussian).map(1.0).epsilon(DELTA)
     return {
         "make_laplace, float": (dp.m.make_laplace(*floats, scale=1.0), 1, 0),
-        "make_laplace, int": (lambda answer: whole(int(answer)), 1, 0),
+        "make_laplace, int": (lambda answer: integer(int(answer)), 1, 0),
         "make_gaussian, float": (gaussian, epsilon, DELTA),
     }
 
 
-def smartnoise() -> Made:
+def smartnoise_mechanisms() -> Mechanisms:
+    """Return mechanisms of SmartNoise."""
     from snsql.sql._mechanisms.gaussian import Gaussian
     from snsql.sql._mechanisms.laplace import Laplace
 
@@ -61,7 +63,8 @@ def smartnoise() -> Made:
     }
 
 
-def tumult() -> Made:
+def tumult_mechanisms() -> Mechanisms:
+    """Return mechanisms of Tumult."""
     import numpy as np
     from tmlt.core.domains.numpy_domains import NumpyFloatDomain
     from tmlt.core.measurements.noise_mechanisms import AddGeometricNoise, AddLaplaceNoise
@@ -73,13 +76,23 @@ def tumult() -> Made:
     }
 
 
+PEERS: dict[str, Callable[[], Mechanisms]] = {
+    "diffprivlib": diffprivlib_mechanisms,
+    "opendp": opendp_mechanisms,
+    "smartnoise": smartnoise_mechanisms,
+    "tumult": tumult_mechanisms,
+}
+
+
 def main(name: str, runs: int, folder: Path) -> None:
-    found: Any = globals()[name]()
-    for mechanism, (draw, _, _) in found.items():
+    """Write the samples of all mechanisms of a peer."""
+    mechanisms = PEERS[name]()
+    for mechanism, (sample, _, _) in mechanisms.items():
         for answer in (0.0, 1.0):
-            drawn = array.array("d", (float(draw(answer)) for _ in range(runs)))
-            (folder / f"{mechanism}.{answer:g}.f64").write_bytes(drawn.tobytes())
-    (folder / "claims.json").write_text(json.dumps({name: claim for name, (_, *claim) in found.items()}))
+            samples = array.array("d", (float(sample(answer)) for _ in range(runs)))
+            (folder / f"{mechanism}.{answer:g}.f64").write_bytes(samples.tobytes())
+    claims = {mechanism: [epsilon, delta] for mechanism, (_, epsilon, delta) in mechanisms.items()}
+    (folder / "claims.json").write_text(json.dumps(claims))
 
 
 if __name__ == "__main__":

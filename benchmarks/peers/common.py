@@ -1,7 +1,8 @@
-"""What every peer does alike: read jobs from a folder, answer each so many times, write the answers beside them.
+"""The common part of all peers: read jobs from a folder, answer each many times, write the answers to the same folder.
 
-A peer is a function from a job and its table to something that draws one answer: values by group. What it cannot do
-it raises ``CannotError`` for, with the reason. It runs in the peer's own environment, which has nothing of ours.
+A peer is a function that takes a job and its table and returns functions, one for each of its methods, that draw one
+answer: values by group. It raises ``CannotError`` with the reason for a job that it does not support. It runs in the
+peer's own environment, which does not have Tightrope.
 """
 
 from __future__ import annotations
@@ -19,44 +20,50 @@ import pandas as pd
 Job = dict[str, Any]
 Draw = Callable[[], dict[str, float]]
 PATIENCE = float(os.environ.get("PATIENCE", "60"))
-"""Seconds for one way of a job: so many releases as fit, three at least."""
+"""Seconds for one method on one job: as many releases as this time allows, at least three."""
 
 
 class CannotError(Exception):
-    """The tool has nothing for this."""
+    """Raised for jobs that the tool does not support."""
 
 
-def _as_much(_: Job) -> str | None:
+def same_promise(_: Job) -> str | None:
+    """Return None: the tool's promise is as strong as the others'."""
     return None
 
 
-def run(ways: Callable[[Job, pd.DataFrame], list[Draw]], less: Callable[[Job], str | None] = _as_much) -> None:
-    """Answer all jobs of the folder on the command line in every way that the tool has: one is best.
+def answer_jobs(
+    make_methods: Callable[[Job, pd.DataFrame], list[Draw]], describe_caveat: Callable[[Job], str | None] = same_promise
+) -> None:
+    """Answer all jobs of the folder on the command line with all methods of the tool; the best one counts.
 
-    ``less``: in which way the tool promises less than the others do for a job.
+    ``describe_caveat`` says how the tool's promise is weaker than the others', or returns None.
     """
     folder = Path(sys.argv[1])
     for job in json.loads((folder / "jobs.json").read_text()):
         table = pd.read_parquet(folder / f"{job['name']}.parquet")
-        began = time.process_time()
+        start = time.process_time()
         try:
-            found = [_drawn(draw, job["releases"]) for draw in ways(job, table)]
-            said: Any = {"answers": found, "cpu": time.process_time() - began, "less": less(job)}
+            answers = [draw_answers(draw, job["releases"]) for draw in make_methods(job, table)]
+            seconds = time.process_time() - start
+            document: dict[str, Any] = {"answers": answers, "cpu": seconds, "less": describe_caveat(job)}
         except CannotError as error:
-            said = {"cannot": str(error)}
-        except Exception as error:  # whatever a peer raises is a finding
-            said = {"failed": f"{type(error).__name__}: {str(error)[-300:]}"}
-        (folder / f"{job['name']}.{Path(sys.argv[0]).stem}.json").write_text(json.dumps(said))
-        print(job["name"], "cannot" in said or "failed" in said, flush=True)
+            document = {"cannot": str(error)}
+        except Exception as error:  # errors of a peer are results
+            document = {"failed": f"{type(error).__name__}: {str(error)[-300:]}"}
+        (folder / f"{job['name']}.{Path(sys.argv[0]).stem}.json").write_text(json.dumps(document))
+        print(job["name"], "answered" if "answers" in document else "no answer", flush=True)
 
 
-def _drawn(draw: Draw, releases: int) -> list[dict[str, float]]:
-    began, found = time.perf_counter(), []
-    while len(found) < releases and (len(found) < 3 or time.perf_counter() - began < PATIENCE):
-        found.append({str(key): float(value) for key, value in draw().items()})
-    return found
+def draw_answers(draw: Draw, releases: int) -> list[dict[str, float]]:
+    """Return up to this many answers."""
+    start = time.perf_counter()
+    answers: list[dict[str, float]] = []
+    while len(answers) < releases and (len(answers) < 3 or time.perf_counter() - start < PATIENCE):
+        answers.append({str(key): float(value) for key, value in draw().items()})
+    return answers
 
 
-def slope(count: float, x: float, y: float, xy: float, yy: float) -> float:
-    """The line of least squares of x on y, from noisy sums."""
+def regression_slope(count: float, x: float, y: float, xy: float, yy: float) -> float:
+    """Return the slope of the least-squares line of x on y, from noisy sums."""
     return (count * xy - x * y) / (count * yy - y * y)

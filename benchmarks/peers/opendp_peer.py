@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from functools import partial
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import opendp.prelude as dp
 import pandas as pd
 import polars as pl
-from common import CannotError, Draw, Job, run, slope
+from common import CannotError, Draw, Job, answer_jobs, regression_slope
 
 warnings.filterwarnings("ignore")
 dp.enable_features("contrib")
@@ -17,20 +18,20 @@ CELLS = 4000
 COUNTS = ("count", "histogram", "top", "count_distinct")
 
 
-def rho(epsilon: float, delta: float) -> float:
-    """The largest ρ of Gaussian noise that OpenDP's own conversion certifies for ε and δ."""
+def largest_rho(epsilon: float, delta: float) -> float:
+    """Return the largest ρ of Gaussian noise that OpenDP's own conversion certifies for ε and δ."""
 
-    def within(value: float) -> bool:
+    def is_private(value: float) -> bool:
         noise = dp.m.make_gaussian(
             dp.atom_domain(T=int), dp.absolute_distance(T=int), scale=float((0.5 / value) ** 0.5)
         )
         return bool(dp.c.make_zCDP_to_approxDP(noise).map(1).epsilon(delta) <= epsilon)
 
-    return float(dp.binary_search(within, bounds=(1e-9, 10.0)))
+    return float(dp.binary_search(is_private, bounds=(1e-9, 10.0)))
 
 
-def columns(job: Job) -> list[Any]:
-    """What is summed, clipped to the same ends."""
+def noisy_columns(job: Job) -> list[Any]:
+    """Return the noisy sums and counts, clipped to the same bounds as in the other tools."""
     x, y = pl.col("x"), pl.col("y")
     if job["kind"] in COUNTS:
         return [dp.len(signed=True)]
@@ -50,38 +51,38 @@ def columns(job: Job) -> list[Any]:
     return [x.dp.quantile(job["q"], candidates=[low + width * i for i in range(CELLS + 1)]).alias("value")]
 
 
-def value(kind: str, row: dict[str, Any]) -> float:
-    """One group's answer from its noisy numbers."""
+def group_answer(kind: str, row: dict[str, Any]) -> float:
+    """Return one group's answer from its noisy numbers."""
     if kind in COUNTS:
         return float(row["len"])
     if kind in ("mean", "share"):
-        return float(row["sx"]) / max(row["len"], 1)
+        return float(row["sx"]) / max(float(row["len"]), 1)
     if kind == "ratio":
-        return float(row["sx"] / row["sy"])
+        return float(row["sx"]) / float(row["sy"])
     if kind == "standard_deviation":
-        return float(max(row["sxx"] / row["len"] - (row["sx"] / row["len"]) ** 2, 0) ** 0.5)
+        return math.sqrt(max(row["sxx"] / row["len"] - (row["sx"] / row["len"]) ** 2, 0))
     if kind == "regression":
-        return slope(row["len"], row["sx"], row["sy"], row["sxy"], row["syy"])
+        return regression_slope(row["len"], row["sx"], row["sy"], row["sxy"], row["syy"])
     return float(row["value"])
 
 
-def ways(job: Job, table: pd.DataFrame) -> list[Draw]:
-    """Laplace and Gaussian noise; where keys are discovered Laplace noise with δ for the threshold."""
+def make_methods(job: Job, table: pd.DataFrame) -> list[Draw]:
+    """Return Laplace and Gaussian noise; for discovered keys, Laplace noise with δ for the threshold."""
     epsilon, delta, times = job["epsilon"], job["delta"], job["times"]
     losses = [dp.loss_of(epsilon=epsilon, delta=delta) if job["keys"] is None else dp.loss_of(epsilon=epsilon)]
     if job["kind"] != "quantile" and job["keys"] is not None:
-        losses.append(dp.loss_of(rho=rho(epsilon, delta)))
-    frame = clipped(job, table)
-    return [partial(draw, job, measurement(job, frame, loss, times), frame) for loss in losses]
+        losses.append(dp.loss_of(rho=largest_rho(epsilon, delta)))
+    frame = clip_columns(job, table)
+    return [partial(draw_answer, job, noisy_query(job, frame, loss, times), frame) for loss in losses]
 
 
-def clipped(job: Job, table: pd.DataFrame) -> Any:
-    """Whole numbers where they are whole: OpenDP adds up floats at a price."""
+def clip_columns(job: Job, table: pd.DataFrame) -> Any:
+    """Return clipped columns, as integers if possible: OpenDP needs more noise for sums of floats."""
     frame = table.copy()
     for name, ends in (("x", job["bounds"]), ("y", job["of"])):
         if name in frame and ends is not None:
-            whole = (frame[name] % 1 == 0).all() and job["kind"] != "quantile"
-            frame[name] = frame[name].clip(*ends).astype("int64" if whole else "float64")
+            is_integer = (frame[name] % 1 == 0).all() and job["kind"] != "quantile"
+            frame[name] = frame[name].clip(*ends).astype("int64" if is_integer else "float64")
     if job["kind"] == "standard_deviation":
         frame["xx"] = frame["x"] ** 2
     if job["kind"] == "regression":
@@ -93,8 +94,8 @@ def clipped(job: Job, table: pd.DataFrame) -> Any:
     )
 
 
-def measurement(job: Job, frame: Any, loss: Any, times: int) -> Any:
-    """The query with its noise, chosen by OpenDP."""
+def noisy_query(job: Job, frame: Any, loss: Any, times: int) -> Any:
+    """Return the query with the noise that OpenDP chooses."""
     bound: Any = job["rows"]
     if job["kind"] == "count_distinct":
         bound = [dp.polars.Bound(by=["group"], per_group=1, num_groups=job["rows"])]
@@ -108,20 +109,20 @@ def measurement(job: Job, frame: Any, loss: Any, times: int) -> Any:
         margins=[margin],
     )  # fmt: skip
     if not grouped:
-        return context.query().select(*columns(job)).resolve()
-    query = context.query().group_by("group").agg(*columns(job))
+        return context.query().select(*noisy_columns(job)).resolve()
+    query = context.query().group_by("group").agg(*noisy_columns(job))
     if job["keys"] is not None:
         query = query.with_keys(pl.LazyFrame({"group": list(job["keys"])}))
     return query.resolve()
 
 
-def draw(job: Job, query: Any, frame: Any) -> dict[str, float]:
-    """One release."""
+def draw_answer(job: Job, query: Any, frame: Any) -> dict[str, float]:
+    """Return the answers of one release."""
     rows = query(frame).collect().to_dicts()
     if not rows:
-        raise CannotError("nothing is shown")
-    return {row.get("group", ""): value(job["kind"], row) for row in rows}
+        raise CannotError("all groups are suppressed")
+    return {row.get("group", ""): group_answer(job["kind"], row) for row in rows}
 
 
 if __name__ == "__main__":
-    run(ways)
+    answer_jobs(make_methods)

@@ -1,7 +1,7 @@
 """OpenDP (Polars) on the table of ``benchmarks/release.py``: FILE REPEAT, one line of JSON.
 
-Counts and mean income by city, keys discovered, and the median age; at most three rows of a person, ε = 1, δ = 1e-8,
-split evenly. Each repetition opens the file anew, as ours does.
+Counts and mean income by city, with discovered keys, and the median age; at most three rows per person, ε = 1,
+δ = 1e-8, of which two thirds are for the first query. Each repetition opens the file again, as Tightrope's does.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ dp.enable_features("contrib")
 ROWS = 3
 
 
-def queries(path: str) -> tuple[Any, Any, Any]:
-    """The table and the two queries: by city, and of everybody."""
+def build_queries(path: str) -> tuple[Any, Any, Any]:
+    """Return the table and the two queries: by city, and over all rows."""
     frame = pl.scan_parquet(path)
     size = frame.select(pl.len()).collect().item()
     context = dp.Context.compositor(
@@ -43,31 +43,33 @@ def queries(path: str) -> tuple[Any, Any, Any]:
     return frame, by_city, overall
 
 
-def whole(path: str) -> dict[str, Any]:
-    """One release of both."""
-    frame, by_city, overall = queries(path)
-    found = {row["city"]: row for row in by_city.resolve()(frame).collect().to_dicts()}
+def release_both(path: str) -> dict[str, Any]:
+    """Return the answers of one release of both queries."""
+    frame, by_city, overall = build_queries(path)
+    rows = {row["city"]: row for row in by_city.resolve()(frame).collect().to_dicts()}
     return {
-        "mean": {city: row["income"] / max(row["usable"], 1) for city, row in found.items()},
+        "mean": {city: row["income"] / max(row["usable"], 1) for city, row in rows.items()},
         "median": overall.resolve()(frame).collect().item(),
     }
 
 
 def cpu_seconds() -> float:
+    """Return the CPU seconds of this process."""
     used = resource.getrusage(resource.RUSAGE_SELF)
     return used.ru_utime + used.ru_stime
 
 
 def main() -> None:
+    """Print times, memory and answers of all repetitions."""
     wall, cpu, answers = [], [], []
-    started, used = time.perf_counter(), cpu_seconds()
+    start, used = time.perf_counter(), cpu_seconds()
     for _ in range(int(sys.argv[2])):
-        answers.append(whole(sys.argv[1]))
-        wall.append(time.perf_counter() - started)
+        answers.append(release_both(sys.argv[1]))
+        wall.append(time.perf_counter() - start)
         cpu.append(cpu_seconds() - used)
-        started, used = time.perf_counter(), cpu_seconds()
+        start, used = time.perf_counter(), cpu_seconds()
     mebibytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    scale = queries(sys.argv[1])[1].summarize()["scale"][0]  # of Laplace noise: what it is off by on average
+    scale = build_queries(sys.argv[1])[1].summarize()["scale"][0]  # of Laplace noise: its expected absolute error
     answers = [{**answer, "count_error": scale} for answer in answers]
     print(json.dumps({"wall": wall, "cpu": cpu, "mebibytes": mebibytes, "answers": answers}))
 

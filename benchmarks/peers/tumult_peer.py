@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pandas as pd
-from common import Draw, Job, run, slope
+from common import Draw, Job, answer_jobs, regression_slope
 from pyspark.sql import SparkSession
 from tmlt.analytics import (
     AddOneRow,
@@ -44,13 +44,13 @@ SINGLE: dict[str, Callable[..., Any]] = {
 Budget = Callable[[float], Any]
 
 
-def rho(epsilon: float, delta: float) -> float:
-    """ε = ρ + 2 √(ρ ln 1/δ), solved for ρ: the conversion that users of ρ are told."""
+def largest_rho(epsilon: float, delta: float) -> float:
+    """Return ρ from ε = ρ + 2 √(ρ ln 1/δ), the usual conversion."""
     return (math.sqrt(math.log(1 / delta) + epsilon) - math.sqrt(math.log(1 / delta))) ** 2
 
 
-def ways(job: Job, table: pd.DataFrame) -> list[Draw]:
-    """Both budgets; where keys are discovered (ε, δ), one tenth of ε and all of δ for finding them."""
+def make_methods(job: Job, table: pd.DataFrame) -> list[Draw]:
+    """Return both budgets; for discovered keys (ε, δ), with one tenth of ε and all of δ to find them."""
     frame = table.copy()
     for name, ends in (("x", job["bounds"]), ("y", job["of"])):
         if name in frame and ends is not None:
@@ -60,37 +60,38 @@ def ways(job: Job, table: pd.DataFrame) -> list[Draw]:
     frame["group"] = frame["group"].astype(object)
     times = job["times"]
     if job["keys"] is None:
-        return [Asker(job, frame, ApproxDPBudget(math.inf, 1), _approximate(job))]
-    pure = Asker(job, frame, PureDPBudget(math.inf), lambda part: PureDPBudget(part * job["epsilon"] / times))
-    most = rho(job["epsilon"], job["delta"])
-    return [pure, Asker(job, frame, RhoZCDPBudget(math.inf), lambda part: RhoZCDPBudget(part * most / times))]
+        return [NoisySession(job, frame, ApproxDPBudget(math.inf, 1), approximate_budget(job))]
+    pure = NoisySession(job, frame, PureDPBudget(math.inf), lambda part: PureDPBudget(part * job["epsilon"] / times))
+    rho = largest_rho(job["epsilon"], job["delta"])
+    return [pure, NoisySession(job, frame, RhoZCDPBudget(math.inf), lambda part: RhoZCDPBudget(part * rho / times))]
 
 
-def _approximate(job: Job) -> Budget:
+def approximate_budget(job: Job) -> Budget:
+    """Return the (ε, δ) budget of a part; δ is used for the keys."""
     return lambda part: ApproxDPBudget(part * job["epsilon"], job["delta"] if part < 0.5 else 0)
 
 
-class Asker:
-    """A session without a limit: each draw is one release at the job's budget."""
+class NoisySession:
+    """A session without a limit; each call is one release with the job's budget."""
 
-    def __init__(self, job: Job, frame: pd.DataFrame, endless: Any, budget: Budget) -> None:
+    def __init__(self, job: Job, frame: pd.DataFrame, unlimited: Any, budget: Budget) -> None:
         self.job, self.budget = job, budget
         spark = SPARK.createDataFrame(frame.astype({"person": "int64"}).to_dict("records")).cache()
         change = AddRowsWithID(id_column="person") if job["rows"] > 1 else AddOneRow()
-        dropped = spark if job["rows"] > 1 else spark.drop("person")
-        self.session = Session.from_dataframe(endless, "t", dropped, protected_change=change)
+        rows = spark if job["rows"] > 1 else spark.drop("person")
+        self.session = Session.from_dataframe(unlimited, "t", rows, protected_change=change)
 
-    def query(self, keys: Any = None) -> Any:
-        """Rows, bounded, by group where there are groups."""
-        found: Any = QueryBuilder("t")
+    def bounded_query(self, keys: Any = None) -> Any:
+        """Return the query of bounded rows, grouped if there are keys."""
+        query: Any = QueryBuilder("t")
         if self.job["kind"] == "count_distinct":
-            found = found.enforce(MaxGroupsPerID("group", self.job["rows"])).enforce(MaxRowsPerGroupPerID("group", 1))
+            query = query.enforce(MaxGroupsPerID("group", self.job["rows"])).enforce(MaxRowsPerGroupPerID("group", 1))
         elif self.job["rows"] > 1:
-            found = found.enforce(MaxRowsPerID(self.job["rows"]))
-        return found if keys is None else found.groupby(keys)
+            query = query.enforce(MaxRowsPerID(self.job["rows"]))
+        return query if keys is None else query.groupby(keys)
 
-    def ask(self, query: Any, part: float) -> dict[str, float]:
-        """One noisy number a group."""
+    def noisy_values(self, query: Any, part: float) -> dict[str, float]:
+        """Return one noisy number per group."""
         rows = self.session.evaluate(query, self.budget(part)).toPandas()
         groups = rows["group"] if "group" in rows else [""] * len(rows)
         number = next(name for name in rows.columns if name != "group")
@@ -99,22 +100,23 @@ class Asker:
     def __call__(self) -> dict[str, float]:
         job, listed = self.job, self.job["keys"]
         if listed is None:
-            bound = self.query()
-            found = self.session.evaluate(bound.get_groups(["group"]), self.budget(0.1)).toPandas()["group"].tolist()
-            return self.ask(self.query(KeySet.from_dict({"group": found})).count(), 0.9)
-        query = self.query(None if listed == [""] else KeySet.from_dict({"group": listed}))
+            rows = self.bounded_query()
+            keys = self.session.evaluate(rows.get_groups(["group"]), self.budget(0.1)).toPandas()["group"].tolist()
+            return self.noisy_values(self.bounded_query(KeySet.from_dict({"group": keys})).count(), 0.9)
+        query = self.bounded_query(None if listed == [""] else KeySet.from_dict({"group": listed}))
         (low, high), (first, last) = job["bounds"] or (0, 1), job["of"] or (0, 1)
         if job["kind"] in COUNTS:
-            return self.ask(query.count(), 1)
+            return self.noisy_values(query.count(), 1)
         if job["kind"] in SINGLE:
-            return self.ask(SINGLE[job["kind"]](query, job, low, high), 1)
+            return self.noisy_values(SINGLE[job["kind"]](query, job, low, high), 1)
         if job["kind"] == "ratio":
-            over, under = self.ask(query.sum("x", low, high), 0.5), self.ask(query.sum("y", first, last), 0.5)
-            return {key: over[key] / under[key] for key in over}
-        ends = {"x": (low, high), "y": (first, last), "xy": (low * first, high * last), "yy": (first**2, last**2)}
-        sums = {name: self.ask(query.sum(name, *limits), 0.2)[""] for name, limits in ends.items()}
-        return {"": slope(self.ask(query.count(), 0.2)[""], *(sums[name] for name in ends))}
+            numerator = self.noisy_values(query.sum("x", low, high), 0.5)
+            denominator = self.noisy_values(query.sum("y", first, last), 0.5)
+            return {key: numerator[key] / denominator[key] for key in numerator}
+        bounds = {"x": (low, high), "y": (first, last), "xy": (low * first, high * last), "yy": (first**2, last**2)}
+        sums = {name: self.noisy_values(query.sum(name, *limits), 0.2)[""] for name, limits in bounds.items()}
+        return {"": regression_slope(self.noisy_values(query.count(), 0.2)[""], *(sums[name] for name in bounds))}
 
 
 if __name__ == "__main__":
-    run(ways)
+    answer_jobs(make_methods)

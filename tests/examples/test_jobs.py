@@ -19,7 +19,7 @@ import pytest
 from scipy import stats
 
 import tightrope as tr
-from benchmarks.peers.tasks import TASKS, Task, truths
+from benchmarks.job_tasks import TASKS, Task, true_answers
 from tightrope.noise.allocation import allocate_noise
 from tightrope.release.answers import Answer
 from tightrope.release.build_answers import AnswerBuilder, certificate_of
@@ -91,8 +91,8 @@ def covered(task: Task, draft: NoisePlan, folder: Path, public: list[PublicTable
 
     Groups have noise of their own, so that each holds or not by itself.
     """
-    bounded = task.bounded(pd.read_parquet(folder / f"{task.table}.parquet"))
-    truth = truths(task, task.neutral(bounded))
+    bounded = task.bound_rows(pd.read_parquet(folder / f"{task.table}.parquet"))
+    truth = true_answers(task, task.neutral_rows(bounded))
     table = attach_public_tables(open_source(bounded), public)
     exact = [table.collect_totals(asked.table_request) for asked in draft.tasks]
     draw = AnswerBuilder(draft, certificate_of(draft)).build_answers

@@ -25,12 +25,12 @@ def test_the_last_bits_of_diffprivlib_are_found(monkeypatch: pytest.MonkeyPatch)
     if python is None:
         pytest.skip("TIGHTROPE_PEER_DIFFPRIVLIB names no Python that has diffprivlib")
     monkeypatch.syspath_prepend(str(BENCHMARKS))  # as for a script, whose folder is looked into
-    drawn = runpy.run_path(str(BENCHMARKS / "audits.py"))["of_peer"]("diffprivlib", python, 4_000)
+    mechanisms = runpy.run_path(str(BENCHMARKS / "audits.py"))["sample_peer"]("diffprivlib", python, 4_000)
     refuted = {}
-    for name, (zero, one, claim) in drawn.items():
-        bits = [tr.audit.float_columns(sample) for sample in (one, zero)]
+    for name, sampled in mechanisms.items():
+        bits = [tr.audit.float_columns(sample) for sample in (sampled.for_one, sampled.for_zero)]
         found = tr.audit.samples(*bits, confidence=1 - 1e-10, randomness=InsecureKeyed(1))
-        refuted[name] = found.delta(claim[0]) > claim[1]
+        refuted[name] = found.delta(sampled.claim[0]) > sampled.claim[1]
     assert refuted == {
         "Laplace": True,
         "GaussianAnalytic": True,

