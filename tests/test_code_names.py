@@ -204,6 +204,15 @@ def test_single_names_in_docstrings_exist(path: Path) -> None:
     }
 
 
+def test_single_names_in_the_guides_for_contributors_exist() -> None:
+    """A subclass that defines a method by a former name would never be called, without an error."""
+    for page in (ROOT / "CONTRIBUTING.md", ROOT / "docs/design/architecture.md", ROOT / "docs/design/accountant.md"):
+        names = set(
+            re.findall(r"`(_?[a-z]\w*_\w+|[A-Z][A-Z_0-9]{3,})(?:\([^`]*\))?`", page.read_text(encoding="utf-8"))
+        )
+        assert names and not names - words_of_code(), page.name
+
+
 @cache
 def words_of_code() -> frozenset[str]:
     """Every word of the package and of the tests that does not stand in backticks."""
