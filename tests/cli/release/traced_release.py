@@ -1,7 +1,12 @@
-"""Runs ``tightrope`` with these arguments and prints how many of its modules and functions were executed, as JSON."""
+"""Runs ``tightrope`` with these arguments and prints how many of its modules and functions were executed, as JSON.
+
+``modules`` and ``functions`` count functions that were called. ``modules_with_classes`` and ``functions_with_classes``
+also count the bodies of classes, which run when their module is imported.
+"""
 
 from __future__ import annotations
 
+import inspect
 import json
 import sys
 import threading
@@ -15,12 +20,12 @@ HOME = str(Path(tightrope.__file__).parent)
 
 def main() -> None:
     """One line on standard error, behind all others."""
-    executed: set[tuple[str, str]] = set()
+    executed: set[tuple[str, str, bool]] = set()
 
     def trace(frame: FrameType, event: str, _: object) -> None:
         code = frame.f_code
         if event == "call" and code.co_filename.startswith(HOME):
-            executed.add((code.co_filename, code.co_qualname if sys.version_info >= (3, 11) else code.co_name))
+            executed.add((code.co_filename, code.co_qualname, bool(code.co_flags & inspect.CO_OPTIMIZED)))
 
     threading.setprofile(trace)
     sys.setprofile(trace)
@@ -30,10 +35,15 @@ def main() -> None:
         command()
     finally:
         sys.setprofile(None)
-        functions = {one for one in executed if "<" not in one[1].rpartition(".")[2]}
-        modules = {file for file, _ in functions}
-        imported = {file for file, name in executed if name == "<module>"}
-        counts = {"modules": len(modules), "functions": len(functions), "imported": len(imported)}
+        named = {one for one in executed if "<" not in one[1].rpartition(".")[2]}
+        functions = {one for one in named if one[2]}
+        counts = {
+            "modules": len({file for file, *_ in functions}),
+            "functions": len(functions),
+            "modules_with_classes": len({file for file, *_ in named}),
+            "functions_with_classes": len(named),
+            "imported": len({file for file, name, _ in executed if name == "<module>"}),
+        }
         sys.stderr.write(json.dumps(counts) + "\n")
 
 
