@@ -5,12 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
-from decimal import Decimal
 from fractions import Fraction
-from functools import reduce
 from typing import Generic, NamedTuple, NoReturn, TypeVar
 
-from tightrope.documents.budget import EXACT
+from tightrope.documents.budget import fraction_text
 from tightrope.errors import InputError, InsufficientBudgetError, TightropeError
 
 Result = TypeVar("Result")
@@ -22,7 +20,7 @@ class ChargeAttempt(NamedTuple):
     """An attempt to charge a plan this fraction of the budget."""
 
     plan: object
-    share: Decimal
+    share: Fraction
 
 
 class InMemoryAccount(NamedTuple):
@@ -31,10 +29,10 @@ class InMemoryAccount(NamedTuple):
     The charges are stored in the closures of these functions only, so they cannot be set from outside.
     """
 
-    check_charge: Callable[[object, Decimal], None]
-    charge_share: Callable[[object, Decimal], None]
+    check_charge: Callable[[object, Fraction], None]
+    charge_share: Callable[[object, Fraction], None]
     was_charged: Callable[[object], bool]
-    total_charged: Callable[[], Decimal]
+    total_charged: Callable[[], Fraction]
 
 
 class ReleaseHandle(NamedTuple, Generic[Result]):
@@ -59,12 +57,12 @@ def open_account() -> InMemoryAccount:
     attempts: list[ChargeAttempt] = []
     process = os.getpid()
 
-    def check_charge(plan: object, share: Decimal) -> None:
+    def check_charge(plan: object, share: Fraction) -> None:
         if os.getpid() != process:
             refuse_fork(process)
         _confirm_charge(ChargeAttempt(plan, share), attempts, final=False)
 
-    def charge_share(plan: object, share: Decimal) -> None:
+    def charge_share(plan: object, share: Fraction) -> None:
         if os.getpid() != process:
             refuse_fork(process)
         attempt = ChargeAttempt(plan, share)
@@ -74,7 +72,7 @@ def open_account() -> InMemoryAccount:
     def was_charged(plan: object) -> bool:
         return plan in _charged_attempts(attempts)
 
-    def total_charged() -> Decimal:
+    def total_charged() -> Fraction:
         return _sum_shares(_charged_attempts(attempts).values())
 
     return InMemoryAccount(check_charge, charge_share, was_charged, total_charged)
@@ -85,9 +83,9 @@ def _charged_attempts(attempts: Sequence[ChargeAttempt]) -> dict[object, ChargeA
     charged: dict[object, ChargeAttempt] = {}
     spent_share = Fraction(0)
     for attempt in tuple(attempts):
-        if attempt.plan not in charged and spent_share + Fraction(attempt.share) <= 1:
+        if attempt.plan not in charged and spent_share + attempt.share <= 1:
             charged[attempt.plan] = attempt
-            spent_share += Fraction(attempt.share)
+            spent_share += attempt.share
     return charged
 
 
@@ -98,24 +96,25 @@ def _confirm_charge(attempt: ChargeAttempt, attempts: Sequence[ChargeAttempt], *
         return
     if attempt.plan in charged:
         refuse_second_release()
-    left = EXACT.subtract(Decimal(1), _sum_shares(charged.values()))
+    remaining = 1 - _sum_shares(charged.values())
+    left = fraction_text(remaining)
     advice = (
-        f"plan with budget_fraction={left} or less"
-        if left > 0
+        f"plan with budget_fraction={repr(left) if '/' in left else left} or less"
+        if remaining > 0
         else "earlier answers can be used again at no cost; a new session with a new budget adds to the privacy loss"
     )
-    needed = "the whole" if attempt.share == 1 else f"a fraction of {attempt.share} of the"
+    needed = "the whole" if attempt.share == 1 else f"a fraction of {fraction_text(attempt.share)} of the"
     raise InsufficientBudgetError(
         f"this release needs {needed} budget and {left} is left; this attempt was not charged; {advice}"
     )
 
 
-def _sum_shares(charged: Iterable[ChargeAttempt]) -> Decimal:
-    return reduce(EXACT.add, (attempt.share for attempt in charged), Decimal(0))
+def _sum_shares(charged: Iterable[ChargeAttempt]) -> Fraction:
+    return sum((attempt.share for attempt in charged), Fraction(0))
 
 
 def issue_plan(
-    charges: InMemoryAccount, share: Decimal, prepared: Callable[[], AbstractContextManager[Callable[[], Result]]]
+    charges: InMemoryAccount, share: Fraction, prepared: Callable[[], AbstractContextManager[Callable[[], Result]]]
 ) -> ReleaseHandle[Result]:
     """Return a plan's release handle; its release charges ``share`` once, after ``prepared`` and before it reads.
 
@@ -136,7 +135,7 @@ def issue_plan(
         except InsufficientBudgetError:
             raise
         except BaseException as error:
-            outcome = f"a fraction of {share} of the budget was spent"
+            outcome = f"a fraction of {fraction_text(share)} of the budget was spent"
             if not charges.was_charged(plan_token):
                 outcome = "nothing was spent"
             elif stored_answers:

@@ -8,9 +8,10 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Self, final
 
-from tightrope.documents.budget import Budget, Number, at_most, exact_decimal, exact_product
+from tightrope.documents.budget import Budget, BudgetFraction, Number, at_most, decimal_fraction, fraction_text
 from tightrope.documents.escaping import escape_control_chars
 from tightrope.errors import InputError, InsufficientBudgetError, LedgerError
 from tightrope.ledger.chain import sha256_hex
@@ -38,7 +39,7 @@ from tightrope.release.draft_search import (
     limit_by_moments,
     minimal_budget_for,
 )
-from tightrope.release.execution import claim_of, ledger_release_handle, plan_digest
+from tightrope.release.execution import claim_of, ledger_release_handle, plan_digest, ratio_of
 from tightrope.release.plan import Plan, SingleUseObject
 from tightrope.release.plan_register import issue_plan, open_account, refuse_key
 from tightrope.release.settings import UnitSpec, check_delta, person_of
@@ -172,7 +173,15 @@ def series_of(account: Account, draft: NoisePlan, times: int, key: str, release_
         draft.budget if limit is None else budget_of_share(limit, noise_record.composed_loss(times), draft.share)
     )
     entry = account.reserve_series(
-        SeriesClaim(key, plan_digest_text, promised_budget, times, noise_record.to_text, release_method[0])
+        SeriesClaim(
+            key,
+            plan_digest_text,
+            promised_budget,
+            times,
+            noise_record.to_text,
+            release_method[0],
+            ratio_of(draft),
+        )
     )
     first_reservation = account.find_reservation(key)
     if first_reservation is not None and reservation is None:
@@ -343,17 +352,17 @@ class Session(SingleUseObject):
             return spent_budget(self._account)
         fraction = self._charges.total_charged()
         points = [
-            [str(exact_product(epsilon, fraction)), str(exact_product(delta, fraction))]
+            [fraction_text(Fraction(epsilon) * fraction), fraction_text(Fraction(delta) * fraction)]
             for epsilon, delta in self._budget.points
         ]
-        return {"budget_fraction": str(fraction), "points": points, "ledger": "not recorded in a ledger"}
+        return {"budget_fraction": fraction_text(fraction), "points": points, "ledger": "not recorded in a ledger"}
 
     def plan(
         self,
         questions: Sequence[Query],
         *,
         where: Given | None = None,
-        budget_fraction: Number = 1,
+        budget_fraction: BudgetFraction = 1,
         expected_rows: int | None = None,
         margin_of_error: Mapping[str, Number | str] | None = None,
         key: str | None = None,
@@ -383,7 +392,7 @@ class Session(SingleUseObject):
         check_delta(budget, tasks)
         public_tables = self._table.public_tables_used_by([task.table_request for task in tasks])
         goal, sizes = accuracy_target(questions, margin_of_error, expected_rows), group_sizes(expected_rows)
-        largest_fraction = exact_decimal("budget_fraction", budget_fraction)
+        largest_fraction = decimal_fraction(budget_fraction)
 
         def draft_for(allocation: NoiseAllocation, draft_budget: Budget, fraction: Decimal) -> NoisePlan:
             return NoisePlan(
@@ -443,7 +452,9 @@ class Session(SingleUseObject):
             check_row_memory(request, self.schema)
         return arrangements, consistency
 
-    def suggest_bounds(self, column: Given, *, budget_fraction: Number, where: Given | None = None) -> SuggestedBounds:
+    def suggest_bounds(
+        self, column: Given, *, budget_fraction: BudgetFraction, where: Given | None = None
+    ) -> SuggestedBounds:
         """Suggest a range for a column with an unknown range; charges ``budget_fraction`` of the budget now.
 
         Counts the values along the whole axis, privately, and returns a rough range of nearly all of them. A publicly
@@ -454,7 +465,7 @@ class Session(SingleUseObject):
         ((noise,),) = plan.noises()
         return suggested_bounds(question, plan.release(), noise)
 
-    def suggest_max_rows(self, *, budget_fraction: Number, where: Given | None = None) -> SuggestedRows:
+    def suggest_max_rows(self, *, budget_fraction: BudgetFraction, where: Given | None = None) -> SuggestedRows:
         """Suggest a bound on the rows of a person; charges ``budget_fraction`` of the budget now.
 
         Counts persons by how many rows they have; a person is counted once, so the session's own bounds do not matter.
@@ -470,7 +481,7 @@ class Session(SingleUseObject):
         if self._account is None:
             refuse_key(key)
             return Plan(
-                draft, issue_plan(self._charges, draft.share, prepare_release(draft, self._table, self._reading))
+                draft, issue_plan(self._charges, draft.charge, prepare_release(draft, self._table, self._reading))
             )
         from tightrope.release.execution import claim_of, ledger_release_handle
 
