@@ -194,7 +194,8 @@ def decimal_fraction(value: BudgetFraction) -> Decimal:
 
     It is exact for a decimal, and else rounded down to 20 digits. A ``Fraction``, or a text such as "1/3", is a ratio,
     and so is a number of 13 to 17 digits that is nearly one with a denominator up to 1,000: the float 1/11, whose
-    shortest text is above it, and 0.1 + 0.2. Other decimals are exact. Raises ``InputError`` for a fraction outside (0, 1].
+    shortest text is above it, and 0.1 + 0.2. Other decimals are exact.
+    Raises ``InputError`` for a fraction outside (0, 1].
 
     >>> decimal_fraction("0.25"), decimal_fraction(1 / 11), decimal_fraction(0.1 + 0.2)
     (Decimal('0.25'), Decimal('0.090909090909090909090'), Decimal('0.3'))
