@@ -59,7 +59,7 @@ def test_a_second_plan_beyond_the_budget_is_refused_and_costs_nothing(visits):
         opened.plan([tr.count()], budget_fraction="0.4").release()
     assert opened.spent["budget_fraction"] == "0.7"
     opened.plan([tr.count()], budget_fraction="0.3").release()
-    assert opened.spent["points"] == [["4.0", "0.0000010"]]
+    assert opened.spent["points"] == [["4", "0.000001"]]
 
 
 def test_plans_do_not_read_the_data(visits, monkeypatch):

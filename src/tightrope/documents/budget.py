@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import math
 import numbers
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, Inexact, InvalidOperation, Overflow, Underflow
+from decimal import MAX_EMAX, MIN_EMIN, ROUND_FLOOR, Context, Decimal, Inexact, InvalidOperation, Overflow, Underflow
 from fractions import Fraction
 from typing import Any
 
 from tightrope.errors import InputError
 
 Number = int | float | str | Decimal
+BudgetFraction = Number | Fraction
 Point = tuple[Decimal, Decimal]
 Tradeoff = Callable[[float], float]
 Names = tuple[str, ...]
@@ -26,6 +28,10 @@ EXACT = Context(
 EXPECTED_ARGUMENTS = "an epsilon, a total_variation, an attack_success, points or a tradeoff"
 BUDGET_ARGUMENTS = ("epsilon", "attack_success", "total_variation", "points", "delta")
 MAX_EPSILON = 10_000
+MOST_PARTS, TYPED_DIGITS, FLOAT_DIGITS, RATIO_ERROR = 1_000, 12, 17, Fraction(1, 1 << 52)
+"""A decimal of 13 to 17 digits, as floats have, stands for a ratio p/q with q up to ``MOST_PARTS`` that is as near."""
+ROUND_DOWN_TWENTY_DIGITS = Context(prec=20, rounding=ROUND_FLOOR)
+RATIO = re.compile(r"([0-9]{1,100})/([0-9]{1,100})")
 STATE_POINTS = "state points of it: Budget(points=[(epsilon, delta), ...])"
 
 
@@ -101,17 +107,16 @@ class Budget:
         for name, value in (("points", points), ("delta", delta), ("tradeoff", tradeoff), ("asked", asked)):
             object.__setattr__(self, name, value)
 
-    def scale_by(self, fraction: Number) -> Budget:
+    def scale_by(self, fraction: BudgetFraction) -> Budget:
         """Return the budget with every ε and δ multiplied by ``fraction``: fractions that add up to 1 spend the whole.
 
-        Raises ``InputError`` for a fraction outside (0, 1], and for a trade-off function.
+        A fraction that is not a decimal, such as 1/3, is rounded down: see ``decimal_fraction``. Raises ``InputError``
+        for a fraction outside (0, 1], and for a trade-off function.
 
         >>> Budget(epsilon=1, delta=1e-8).scale_by("0.25").points
         ((Decimal('0.25'), Decimal('2.5E-9')),)
         """
-        exact_fraction = exact_decimal("budget_fraction", fraction)
-        if not 0 < exact_fraction <= 1:
-            raise InputError("budget_fraction", fraction, "a fraction of the budget in (0, 1]", "0.5 spends half")
+        exact_fraction = decimal_fraction(fraction)
         points = [
             (exact_product(epsilon, exact_fraction), exact_product(delta, exact_fraction))
             for epsilon, delta in self.checked_points
@@ -184,6 +189,67 @@ def exact_decimal(name: str, value: object) -> Decimal:
     return exact
 
 
+def decimal_fraction(value: BudgetFraction) -> Decimal:
+    """Return the decimal by which a budget is multiplied for a fraction of it: at most ``charged_fraction``.
+
+    It is exact for a decimal, and else rounded down to 20 digits. A ``Fraction``, or a text such as "1/3", is a ratio,
+    and so is a number of 13 to 17 digits that is nearly one with a denominator up to 1,000: the float 1/11, whose
+    shortest text is above it, and 0.1 + 0.2. Other decimals are exact.
+    Raises ``InputError`` for a fraction outside (0, 1].
+
+    >>> decimal_fraction("0.25"), decimal_fraction(1 / 11), decimal_fraction(0.1 + 0.2)
+    (Decimal('0.25'), Decimal('0.090909090909090909090'), Decimal('0.3'))
+    """
+    match = RATIO.fullmatch(value) if isinstance(value, str) else None
+    if match and int(match[2]):
+        value = Fraction(int(match[1]), int(match[2]))
+    exact = _round_down(value) if isinstance(value, Fraction) else exact_decimal("budget_fraction", value)
+    ratio = _nearby_ratio(exact)
+    if ratio is not None and ratio < exact:
+        exact = _round_down(ratio)
+    if not 0 < exact <= 1:
+        raise InputError("budget_fraction", value, "a fraction of the budget in (0, 1]", "0.5 spends half")
+    return exact
+
+
+def charged_fraction(exact: Decimal) -> Fraction:
+    """Return the fraction that is charged for a ``decimal_fraction``: the ratio that it stands for, or the decimal.
+
+    >>> charged_fraction(decimal_fraction(1 / 7)), charged_fraction(Decimal("0.25"))
+    (Fraction(1, 7), Fraction(1, 4))
+    """
+    ratio = _nearby_ratio(exact)
+    return Fraction(exact) if ratio is None or ratio < exact else ratio
+
+
+def fraction_text(fraction: Fraction) -> str:
+    """Return a fraction as its exact decimal if it has one, else as a ratio.
+
+    >>> fraction_text(Fraction(1, 8)), fraction_text(Fraction(2, 3))
+    ('0.125', '2/3')
+    """
+    try:
+        return str(EXACT.divide(Decimal(fraction.numerator), Decimal(fraction.denominator)))
+    except Inexact:
+        return str(fraction)
+
+
+def _nearby_ratio(exact: Decimal) -> Fraction | None:
+    """Return the ratio p/q, q ≤ ``MOST_PARTS``, that a decimal with the digits of a float stands for, or that was
+    rounded down to it; None for other decimals.
+    """
+    digits = len(exact.as_tuple().digits)
+    if digits <= TYPED_DIGITS:
+        return None
+    ratio = Fraction(exact).limit_denominator(MOST_PARTS)
+    is_float = digits <= FLOAT_DIGITS and abs(ratio - Fraction(exact)) <= RATIO_ERROR
+    return ratio if ratio > 0 and (is_float or exact == _round_down(ratio)) else None
+
+
+def _round_down(fraction: Fraction) -> Decimal:
+    return ROUND_DOWN_TWENTY_DIGITS.divide(Decimal(fraction.numerator), Decimal(fraction.denominator))
+
+
 def exact_product(first: Decimal, second: Decimal) -> Decimal:
     """Return the exact product, independent of the thread's decimal context.
 
@@ -197,6 +263,18 @@ def at_most(exact: Decimal) -> float:
     """Return the largest float that is not above the decimal."""
     nearest = float(exact)
     return nearest if Fraction(nearest) <= Fraction(exact) else math.nextafter(nearest, 0.0)
+
+
+def printed_at_most(exact: Decimal) -> float:
+    """Return the largest float that is not above the decimal and whose shortest text is not above it either.
+
+    >>> printed_at_most(Decimal("3.3333333333333333333e-9"))
+    3.333333333333333e-09
+    """
+    number = at_most(exact)
+    while Decimal(repr(number)) > exact:
+        number = math.nextafter(number, 0.0)
+    return number
 
 
 def _checked_points(points: Sequence[tuple[Number, Number]] | None) -> list[Point]:

@@ -6,7 +6,7 @@ import json
 import math
 import re
 import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
@@ -106,12 +106,20 @@ class Reader:
         return self.convert_data(data, kind)
 
     def convert_data(self, data: object, kind: type[D]) -> D:
-        """Return the document that parsed data describes; raises ``error`` with the path of the first problem."""
+        """Return the document that parsed data describes; raises ``error`` with the path of the first problem.
+
+        Decimals that are NaN or infinite are refused, too.
+        """
         data = data if self.upgrade is None else self.upgrade(data)
         try:
-            return msgspec.convert(data, kind)
+            document = msgspec.convert(data, kind)
         except msgspec.ValidationError as problem:
             raise self._input_error(problem, data, kind) from None
+        steps = _path_to_non_finite(document)
+        if steps is not None:  # decimals are text, and "NaN" and "Infinity" are texts of decimals
+            value = str(_value_at(data, steps))
+            raise self.error(self._place_text(steps, kind, data), value, "a finite number", self.remedy)
+        return document
 
     def _input_error(self, problem: msgspec.ValidationError, data: object, kind: type[Any]) -> InputError:
         message, _, path = str(problem).partition(" - at `")
@@ -263,6 +271,27 @@ def _reject_repeated_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def _path_text(step: Step | None) -> str:
     """Return a step of a path in words; positions are counted from 1."""
     return str(step + 1) if isinstance(step, int) else step or "of a key"
+
+
+def _path_to_non_finite(value: object) -> list[Step] | None:
+    """Return the path to the first decimal in a document that is NaN or infinite; None if all are finite."""
+    items: Iterable[tuple[Step, object]]
+    if isinstance(value, Decimal):
+        return None if value.is_finite() else []
+    if isinstance(value, msgspec.Struct):
+        names = zip(value.__struct_encode_fields__, value.__struct_fields__, strict=True)
+        items = ((key, getattr(value, name)) for key, name in names)
+    elif isinstance(value, Mapping):
+        items = value.items()
+    elif isinstance(value, list | tuple):
+        items = enumerate(value)
+    else:
+        return None
+    for step, item in items:
+        path = _path_to_non_finite(item)
+        if path is not None:
+            return [step, *path]
+    return None
 
 
 def _value_at(data: Any, steps: Sequence[Step | None]) -> Any:

@@ -337,8 +337,10 @@ class Account:
 
 def _charge_fields(claim: Claim | SeriesClaim, time: str) -> dict[str, Any]:
     recipe = sha256_hex(claim.recipe) if claim.recipe else ""
+    ratio = {} if claim.fraction is None else {"fraction": str(claim.fraction)}
     return {
         "plan": claim.plan, "kept": claim.kept.to_data(), "recipe": recipe, "audience": claim.audience, "time": time,
+        **ratio,
     }  # fmt: skip
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, Self
 
 from tightrope.documents.budget import Budget
@@ -89,6 +90,8 @@ class Claim:
     data (``ledger.noise_record``), from which ``check`` computes the guarantee again; empty without noise data.
     ``audience``: who sees the answers, None if they are public. ``questions`` is the digest without the noise:
     ``plan`` also covers figures that floating-point rounding can change from one machine to another.
+    ``fraction``: the fraction of the whole budget that is charged if it is not a decimal, such as 1/3; ``kept`` is
+    rounded down from it.
     """
 
     key: str
@@ -97,6 +100,7 @@ class Claim:
     recipe: str = ""
     audience: str | None = None
     questions: str = ""
+    fraction: Fraction | None = None
 
     def __post_init__(self) -> None:
         _check_key(self.key, MAX_KEY_LENGTH)
@@ -112,6 +116,7 @@ class SeriesClaim:
     times: int
     recipe: str
     audience: str | None = None
+    fraction: Fraction | None = None
 
     def __post_init__(self) -> None:
         _check_key(self.key, MAX_KEY_LENGTH - len(f" {self.times}/{self.times}"))

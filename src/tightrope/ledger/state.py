@@ -190,16 +190,26 @@ def left_by_addition(state: State, slot: str) -> str:
 
 
 def costs_of(
-    limits: Iterable[Limit], kept: Budget, audience: str | None, moments: Mapping[str, Fraction | None]
+    limits: Sequence[Limit],
+    kept: Budget,
+    audience: str | None,
+    moments: Mapping[str, Fraction | None],
+    fraction: Fraction | None = None,
 ) -> dict[str, Fraction]:
     """Return the cost of a release as a fraction of each limit: from its guarantee, or its charged ``moments``.
 
+    ``fraction``: the fraction of the whole budget from which the decimals of ``kept`` were rounded down, such as 1/3;
+    it is charged exactly, so that three thirds are the whole, and never less than the guarantee needs.
     For a limit by moments, the cost under the basic rule is added under the prefixed name.
     Raises ``InsufficientBudgetError`` if a limit can never cover the release.
     """
     costs: dict[str, Fraction] = {}
+    whole = [limit.budget for limit in limits if limit.name == MAIN_LIMIT and limit.moments is None]
     for limit in (limit for limit in limits if limit.applies_to(audience)):
         basic = limit.budget_share_for(kept)
+        if fraction is not None and basic is not None:
+            shares = map(limit.budget_share_for, whole)
+            basic = max([basic, *(fraction * share for share in shares if share is not None)])
         if limit.moments is None:
             costs[limit.name] = _cost_or_refuse(limit, basic, kept)
         else:
@@ -253,7 +263,10 @@ def _costs_from_body(limits: Sequence[Limit], body: Mapping[str, Any]) -> Fracti
     """Return the cost of a block for each limit; for limits by moments, the charge that the entry states."""
     moments = tuple(body.get("costs", {}).items())
     return _costs_by_limit(
-        tuple(limits), (body["kept"]["delta"], tuple(map(tuple, body["kept"]["points"]))), body["audience"], moments
+        tuple(limits),
+        (body["kept"]["delta"], tuple(map(tuple, body["kept"]["points"])), body.get("fraction")),
+        body["audience"],
+        moments,
     )
 
 
@@ -261,9 +274,10 @@ def _costs_from_body(limits: Sequence[Limit], body: Mapping[str, Any]) -> Fracti
 def _costs_by_limit(
     limits: tuple[Limit, ...], kept: tuple[Any, ...], audience: str | None, moments: tuple[tuple[str, str | None], ...]
 ) -> FractionsByLimit:
-    delta, points = kept
+    delta, points, ratio = kept
     charged = {name: None if cost is None else Fraction(cost) for name, cost in moments}
-    return costs_of(limits, Budget(delta=delta, points=points), audience, charged)
+    fraction = None if ratio is None else Fraction(ratio)
+    return costs_of(limits, Budget(delta=delta, points=points), audience, charged, fraction)
 
 
 def moment_costs(limits: Iterable[Limit], recipe: str, times: int, audience: str | None) -> dict[str, str | None]:

@@ -18,7 +18,7 @@ from tightrope.local.mechanisms.local_hashing import (
     hashing_with_digits,
 )
 from tightrope.local.parts.estimates import Shares, Tally, binomial_tail_chance
-from tightrope.local.parts.kernels import count_occurrences, finite_field
+from tightrope.local.parts.kernels import finite_field
 from tightrope.local.parts.losses import checked_epsilon
 from tightrope.local.parts.values import check_categories, report_rows
 from tightrope.numerics.arrays import Floats
@@ -175,8 +175,7 @@ class PrefixTree:
         counts = [np.zeros(0, dtype=np.int64)]
         for prefix in prefixes:
             tail_answers = differences[answers, head.hash_values(head_seeds, np.array(prefix))]
-            histogram = count_occurrences(tail_seeds * tail.order + tail_answers, tail.seed_count * tail.order)
-            counts.append(tail.support_counts(histogram.reshape(tail.seed_count, tail.order)))
+            counts.append(tail.support_counts(tail_seeds * tail.order + tail_answers))
         candidates = prefixes[:, None] * tail.seed_count + np.arange(tail.seed_count)
         return candidates.ravel(), np.concatenate(counts)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from decimal import ROUND_CEILING, Context
 from functools import cache
 
 import scipy
@@ -58,6 +59,7 @@ MIN_SIZE, MAX_SIZE_FACTOR = 1e-3, 60
 """Range of sizes that are searched: from this many shifts of one row to this many times the size of Laplace noise."""
 FIRST_WIDTH, NEXT_WIDTH = 0.3, 0.02
 """Log-distance of the first two sizes of a search: without a guess, and with the size of a similar distribution."""
+ROUND_UP_TWO_DIGITS = Context(prec=2, rounding=ROUND_CEILING)
 MOST_EPSILON = 40.0
 """The largest ε for which noise is computed; budgets with a larger one get the same noise. It is negligible there, and
 the total variation is 1 in double precision."""
@@ -149,22 +151,34 @@ class NoiseSearch:
     def _check_useful_noise(self, laplace_size: float) -> None:
         """Raise ``InsufficientBudgetError`` if the noise would be useless."""
         if laplace_size > MAX_NOISE_ROWS:
+            about = f"about {laplace_size:.3g}" if math.isfinite(laplace_size) else "more than 1e308"
             raise InsufficientBudgetError(
-                f"{self.budget} needs noise of about {laplace_size:.3g} rows in each answer; "
-                f"{self._raise_budget_hint(laplace_size / MAX_NOISE_ROWS)}, or ask fewer questions"
+                f"{self.budget} needs noise of {about} rows in each answer; {self._useful_noise_advice()}"
             )
 
-    def _raise_budget_hint(self, factor: float) -> str:
-        """Return advice on which requested number of the budget to raise, and for ε to what value."""
-        name = self.budget.asked[0]
-        return f"raise epsilon to {self.loss_scale * factor:.2g} or more" if name == "epsilon" else f"raise {name}"
+    def _useful_noise_advice(self) -> str:
+        """Return advice on which requested number of the budget to raise, and for ε to what value for this plan.
 
-    def _laplace_size(self) -> float:
-        """Return the size at which Laplace noise meets the largest ε by basic composition."""
-        scaled_rows = math.fsum(
+        That ε is rounded up. Above ``MOST_EPSILON`` noise does not decrease, so there only smaller sums can help.
+        """
+        epsilon = self._scaled_rows() / MAX_NOISE_ROWS
+        if not epsilon <= MOST_EPSILON:
+            return "no budget makes it small enough: ask fewer questions, or use fewer rows of each person"
+        if self.budget.asked[0] != "epsilon":
+            return f"raise {self.budget.asked[0]}, or ask fewer questions"
+        least = ROUND_UP_TWO_DIGITS.create_decimal_from_float(epsilon)
+        return f"raise epsilon to {least:g} or more for this plan, or ask fewer questions"
+
+    def _scaled_rows(self) -> float:
+        """Return the size of Laplace noise at ε = 1 by basic composition."""
+        return math.fsum(
             unit.split_bounds.most_rows / spec.noise_size for unit in self.groups for spec in unit.noise_specs
         )
-        return scaled_rows / self.loss_scale
+
+    def _laplace_size(self) -> float:
+        """Return the size at which Laplace noise meets the largest ε by basic composition; ∞ if it is no float."""
+        scale = self.loss_scale
+        return self._scaled_rows() / scale if scale > 0 else math.inf
 
     def _size_excess(self, families: Sequence[NoiseFamily], size: float, resolution: int) -> float:
         """Return the largest excess over the budget at this size; at most 0 if it meets the budget."""

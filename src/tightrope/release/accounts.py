@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
-from decimal import Decimal
 from fractions import Fraction
-from functools import reduce
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Protocol, final
 
-from tightrope.documents.budget import EXACT
+from tightrope.documents.budget import fraction_text
 from tightrope.errors import InputError, InsufficientBudgetError, SingleUseError, TightropeError
 
 if TYPE_CHECKING:
@@ -84,7 +82,7 @@ class ChargeAttempt(NamedTuple):
     """An attempt to charge a plan, identified by its account, this fraction of the budget."""
 
     plan: object
-    share: Decimal
+    share: Fraction
 
 
 @final
@@ -111,9 +109,9 @@ class SessionCharges(SingleUseObject):
         charged: dict[object, ChargeAttempt] = {}
         spent_share = Fraction(0)
         for attempt in tuple(self._attempts) + further:
-            if attempt.plan not in charged and spent_share + Fraction(attempt.share) <= 1:
+            if attempt.plan not in charged and spent_share + attempt.share <= 1:
                 charged[attempt.plan] = attempt
-                spent_share += Fraction(attempt.share)
+                spent_share += attempt.share
         return charged
 
     def check_attempt(self, attempt: ChargeAttempt) -> None:
@@ -125,7 +123,7 @@ class SessionCharges(SingleUseObject):
         self._attempts.append(attempt)
         _confirm_charge(attempt, self.charged_attempts())
 
-    def total_charged(self) -> Decimal:
+    def total_charged(self) -> Fraction:
         """Return the fraction of the budget that was charged."""
         return _sum_shares(self.charged_attempts().values())
 
@@ -139,10 +137,10 @@ class InMemoryAccount(SingleUseObject):
     """
 
     __slots__ = ("_attempt_share", "_charges")
-    _attempt_share: Decimal
+    _attempt_share: Fraction
     _charges: SessionCharges
 
-    def __init__(self, charges: SessionCharges, share: Decimal) -> None:
+    def __init__(self, charges: SessionCharges, share: Fraction) -> None:
         self._set_parts(_charges=charges, _attempt_share=share)
 
     def refuse_fork(self) -> None:
@@ -169,7 +167,7 @@ class InMemoryAccount(SingleUseObject):
         """Return a clause on whether the session was charged."""
         if not self.was_charged():
             return "nothing was spent"
-        spent = f"a fraction of {self._attempt_share} of the budget was spent"
+        spent = f"a fraction of {fraction_text(self._attempt_share)} of the budget was spent"
         if has_answers:
             return f"{spent}, and plan.answers has the answers"
         advice = "to ask again, which is charged again, call session.plan(...) again"
@@ -182,20 +180,21 @@ def _confirm_charge(attempt: ChargeAttempt, charged: dict[object, ChargeAttempt]
         return
     if attempt.plan in charged:
         refuse_second_release()
-    left = EXACT.subtract(Decimal(1), _sum_shares(charged.values()))
+    remaining = 1 - _sum_shares(charged.values())
+    left = fraction_text(remaining)
     advice = (
-        f"plan with budget_fraction={left} or less"
-        if left > 0
+        f"plan with budget_fraction={repr(left) if '/' in left else left} or less"
+        if remaining > 0
         else "earlier answers can be used again at no cost; a new session with a new budget adds to the privacy loss"
     )
-    needed = "the whole" if attempt.share == 1 else f"a fraction of {attempt.share} of the"
+    needed = "the whole" if attempt.share == 1 else f"a fraction of {fraction_text(attempt.share)} of the"
     raise InsufficientBudgetError(
         f"this release needs {needed} budget and {left} is left; this attempt was not charged; {advice}"
     )
 
 
-def _sum_shares(charged: Iterable[ChargeAttempt]) -> Decimal:
-    return reduce(EXACT.add, (attempt.share for attempt in charged), Decimal(0))
+def _sum_shares(charged: Iterable[ChargeAttempt]) -> Fraction:
+    return sum((attempt.share for attempt in charged), Fraction(0))
 
 
 def refuse_forked_process(process: int) -> None:

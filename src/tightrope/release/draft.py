@@ -7,12 +7,13 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Context, Decimal
+from fractions import Fraction
 from functools import cached_property
 from itertools import chain
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from tightrope.documents.budget import Budget
+from tightrope.documents.budget import Budget, charged_fraction
 from tightrope.documents.document import BudgetPart, plain_data
 from tightrope.documents.privacy_unit import PrivacyUnit
 from tightrope.documents.release import PLANNED, PLANNED_OUTPUT, PlannedRelease
@@ -146,6 +147,11 @@ class NoisePlan:
     """Answers about the same rows; their released values are made consistent, at no cost."""
     possible_arrangements: tuple[Tasks, ...] = ()
     """The possible arrangements of the noise, if there are several; the best one is chosen for each budget."""
+
+    @property
+    def charge(self) -> Fraction:
+        """The fraction of the session's budget that a release is charged: ``share``, or the ratio it stands for."""
+        return charged_fraction(self.share)
 
     @property
     def loss(self) -> PrivacyLoss:

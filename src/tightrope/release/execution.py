@@ -216,11 +216,22 @@ def digest_text(value: object) -> str:
     return f"{name}({', '.join(parts)})"
 
 
+def ratio_of(draft: NoisePlan) -> Fraction | None:
+    """Return the fraction of the whole budget that a release is charged if it is not a decimal, else None."""
+    return None if draft.charge == draft.share else draft.charge
+
+
 def claim_of(draft: NoisePlan, key: str, audience: str | None) -> Claim:
     """Return the claim with which a release of the draft is charged."""
     noise_text, questions_digest = recipe_of(draft).to_text, plan_digest(draft, audience)
     return Claim(
-        key, combined_digest(questions_digest, noise_text), draft.budget, noise_text, audience, questions_digest
+        key,
+        combined_digest(questions_digest, noise_text),
+        draft.budget,
+        noise_text,
+        audience,
+        questions_digest,
+        ratio_of(draft),
     )
 
 

@@ -7,9 +7,10 @@ import secrets
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Self, final
 
-from tightrope.documents.budget import Budget, Number, at_most, exact_decimal, exact_product
+from tightrope.documents.budget import Budget, BudgetFraction, Number, at_most, decimal_fraction, fraction_text
 from tightrope.documents.escaping import escape_control_chars
 from tightrope.documents.privacy_unit import PrivacyUnit
 from tightrope.errors import InputError, InsufficientBudgetError, LedgerError
@@ -122,7 +123,7 @@ class Series(SingleUseObject):
             draft.budget if limit is None else budget_of_share(limit, noise_record.composed_loss(times), draft.share)
         )
         entry = account.reserve_series(
-            SeriesClaim(key, plan_digest_text, promised_budget, times, noise_record.to_text, audience)
+            SeriesClaim(key, plan_digest_text, promised_budget, times, noise_record.to_text, audience, ratio_of(draft))
         )
         first_reservation = account.find_reservation(key)
         if first_reservation is not None and reservation is None:
@@ -326,17 +327,17 @@ class Session(SingleUseObject):
             return spent_budget(self._account)
         fraction = self._charges.total_charged()
         points = [
-            [str(exact_product(epsilon, fraction)), str(exact_product(delta, fraction))]
+            [fraction_text(Fraction(epsilon) * fraction), fraction_text(Fraction(delta) * fraction)]
             for epsilon, delta in self._budget.points
         ]
-        return {"budget_fraction": str(fraction), "points": points, "ledger": "not recorded in a ledger"}
+        return {"budget_fraction": fraction_text(fraction), "points": points, "ledger": "not recorded in a ledger"}
 
     def plan(
         self,
         questions: Sequence[Query],
         *,
         where: Given | None = None,
-        budget_fraction: Number = 1,
+        budget_fraction: BudgetFraction = 1,
         expected_rows: int | None = None,
         margin_of_error: Mapping[str, Number | str] | None = None,
         key: str | None = None,
@@ -366,7 +367,7 @@ class Session(SingleUseObject):
         check_delta(budget, tasks)
         public_tables = self._table.public_tables_used_by([task.table_request for task in tasks])
         goal, sizes = accuracy_target(questions, margin_of_error, expected_rows), group_sizes(expected_rows)
-        largest_fraction = exact_decimal("budget_fraction", budget_fraction)
+        largest_fraction = decimal_fraction(budget_fraction)
 
         def draft_for(allocation: NoiseAllocation, draft_budget: Budget, fraction: Decimal) -> NoisePlan:
             return NoisePlan(
@@ -421,7 +422,9 @@ class Session(SingleUseObject):
             check_row_memory(request, self.schema)
         return arrangements, consistency
 
-    def suggest_bounds(self, column: Given, *, budget_fraction: Number, where: Given | None = None) -> SuggestedBounds:
+    def suggest_bounds(
+        self, column: Given, *, budget_fraction: BudgetFraction, where: Given | None = None
+    ) -> SuggestedBounds:
         """Suggest a range for a column with an unknown range; charges ``budget_fraction`` of the budget now.
 
         Counts the values along the whole axis, privately, and returns a rough range of nearly all of them. A publicly
@@ -432,7 +435,7 @@ class Session(SingleUseObject):
         ((noise,),) = plan.noises()
         return suggested_bounds(question, plan.release(), noise)
 
-    def suggest_max_rows(self, *, budget_fraction: Number, where: Given | None = None) -> SuggestedRows:
+    def suggest_max_rows(self, *, budget_fraction: BudgetFraction, where: Given | None = None) -> SuggestedRows:
         """Suggest a bound on the rows of a person; charges ``budget_fraction`` of the budget now.
 
         Counts persons by how many rows they have; a person is counted once, so the session's own bounds do not matter.
@@ -448,7 +451,7 @@ class Session(SingleUseObject):
         if self._account is not None:
             return self._plan_in_ledger(self._account, draft, secrets.token_hex(8) if key is None else key)
         refuse_key(key)
-        return Plan(draft, InMemoryAccount(self._charges, draft.share), self._table_release(draft))
+        return Plan(draft, InMemoryAccount(self._charges, draft.charge), self._table_release(draft))
 
     def _plan_in_ledger(self, account: Account, draft: NoisePlan, key: str, series: str | None = None) -> Plan:
         claim = claim_of(draft, key, self._audience)

@@ -9,7 +9,7 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, TypedDict
 
-from tightrope.documents.budget import TYPICAL, Budget, at_most
+from tightrope.documents.budget import TYPICAL, Budget, at_most, printed_at_most
 from tightrope.documents.escaping import A_PERSON, escape_control_chars
 from tightrope.documents.privacy_unit import PrivacyUnit
 from tightrope.documents.wording import AttackWording
@@ -129,13 +129,19 @@ def attacker_wording(loss: PrivacyLoss, person: PrivacyUnit) -> str:
 
 
 def guarantee_data(loss: PrivacyLoss, budget: Budget) -> dict[str, Any]:
-    """Return ε at the stated δ, η and attack success: rounded conservatively, and as exact decimal strings."""
-    delta, delta_below = float(budget.delta), at_most(budget.delta)
+    """Return ε at the stated δ, η and attack success: rounded conservatively, and as exact decimal strings.
+
+    The printed ε and δ are at most those of the budget, compared as decimals.
+    """
+    nearest = float(budget.delta)
+    is_printed_above = Decimal(repr(nearest)) > budget.delta
+    delta = printed_at_most(budget.delta) if is_printed_above else nearest
+    delta_below = min(delta, at_most(budget.delta))
     # ε at δ, at most the requested ε that the loss meets: a numerical search ends slightly above it.
     met_epsilons = [
         epsilon
-        for epsilon, point_delta in budget.rounded_points
-        if point_delta <= delta_below and loss.delta(epsilon) <= point_delta
+        for epsilon, point_delta in ((printed_at_most(epsilon), delta) for epsilon, delta in budget.checked_points)
+        if point_delta <= budget.delta and loss.delta(epsilon) <= min(delta_below, at_most(point_delta))
     ]
     epsilon, eta = min([loss.epsilon(delta_below), *met_epsilons]), loss.total_variation()
     return {

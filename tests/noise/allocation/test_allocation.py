@@ -235,3 +235,23 @@ def test_budgets_at_the_edges_are_kept_by_the_tables_themselves(epsilon, delta):
     units = [CompositionGroup((SUM,), ONE)] * 3
     found = allocate_noise(units, tr.Budget(epsilon=epsilon, delta=delta))
     assert recomposed(found, units).delta(float(epsilon)) <= float(delta)
+
+
+@given(st.integers(1, 10**9), st.integers(1, 40), st.integers(4, 300))
+@settings(max_examples=50, deadline=None)
+def test_the_advice_about_useless_noise_is_finite_and_true(rows, vectors, digits):
+    units = tuple([CompositionGroup((COUNT,), SplitBounds(rows, 1, rows))] * vectors)
+
+    def check(epsilon):
+        search = NoiseSearch(units, tr.Budget(epsilon=epsilon, delta=1e-9))
+        search._check_useful_noise(search._laplace_size())
+
+    with pytest.raises(InsufficientBudgetError) as refusal:
+        check(f"1e-{digits + 12}")
+    text = str(refusal.value)
+    assert "inf" not in text and "nan" not in text
+    if "no budget" in text:
+        with pytest.raises(InsufficientBudgetError, match="no budget"):
+            check(10_000)
+    else:
+        check(text.partition("raise epsilon to ")[2].partition(" or more")[0])

@@ -31,8 +31,10 @@ from tightrope.randomness.integers import uniform_below
 
 MOST_HASHED_CATEGORIES = 1 << 22
 INT32_LIMIT = 1 << 31
+REPORTS_AT_ONCE = 1 << 18
+"""Reports whose seeds are scaled at once."""
 MOST_WORK = 1 << 32
-"""Additions that counting the supports of all values may take: some seconds."""
+"""Largest m g^(m + 2), which limits g. It is g times the number of additions that count the supports of all values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,24 +63,69 @@ class LinearHash:
             seeds, values = seeds // base, values // base
         return out.astype(np.int64)
 
-    def support_counts(self, histogram: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return C_v = Σ_s N[s, h_s(v)] for every v, shape [seeds], from the counts N[s, y], shape [seeds, order].
+    def support_counts(self, reports: Integers, times: Integers | None = None) -> NDArray[np.int64]:
+        """Return how many reports s · g + y support each v, that is h_s(v) = y, shape [seeds].
 
-        Digit by digit: T_j[v_j, rest, y] = Σ_s T_{j−1}[s, rest, y + s v_j], and C_v = T_m[v, 0].
+        Report i counts ``times[i]`` times, by default once. The reports (s, y) and (c s, c y) support the same values,
+        so each seed is divided by its last digit that is not 0, which removes a factor g of the work: if this is s_j,
+        the reports become counts N[y, s] of answers and of seeds of j digits, and C_v = Σ_s N[v_j + h_s(v), s].
+        The sum is taken digit by digit: T_i[y, rest, v_i] = Σ_s T_{i−1}[y + s v_i, rest, s].
+
+        >>> LinearHash(2, 2).support_counts(np.array([0b001, 0b011, 0b011])).tolist()
+        [0, 2, 0, 2]
         """
-        table = finite_field(self.order)
-        dtype = np.int32 if histogram.sum() < INT32_LIMIT else np.int64  # no sum exceeds the sum of all
-        done: Integers = np.ascontiguousarray(histogram.T, dtype=dtype)  # answers first: then permuting them moves rows
+        counts, all_values = self._scaled_histogram(reports, times)
+        out, start = np.full(self.seed_count, all_values), 0
         for place in range(self.length):
-            block: Integers = done.reshape(self.order, self.order ** (self.length - place - 1), self.order, -1)
-            sums = []
-            for digit in range(self.order):
-                total = np.zeros((*block.shape[:2], block.shape[3]), dtype=block.dtype)
-                for s, shifted_answers in enumerate(table.sums[table.products[:, digit]]):
-                    total += block[:, :, s][shifted_answers]
-                sums.append(total)
-            done = np.stack(sums, axis=2)
-        return np.asarray(done.reshape(self.order, self.seed_count)[0], dtype=np.int64)
+            size = self.order ** (place + 1)
+            part, start = counts[start : start + size], start + size
+            if np.any(part):
+                rows = out.reshape(-1, size)
+                rows += self._sum_over_seeds(part, place)
+        return out
+
+    def _scaled_histogram(self, reports: Integers, times: Integers | None) -> tuple[NDArray[np.int64], int]:
+        """Return the counts N[y, s] for the last digits j = 0, 1, … one after the other, and those of the seed 0.
+
+        A seed 0 supports all values with the answer 0, and no value with another answer.
+        """
+        order, table = self.order, finite_field(self.order)
+        inverses = np.argmax(table.products == 1, axis=1).astype(np.uint16)
+        size = sum(order ** (place + 1) for place in range(self.length))
+        counts = np.zeros(size + 2, dtype=np.int64)
+        for first in range(0, len(reports), REPORTS_AT_ONCE):
+            seeds, answers = np.divmod(reports[first : first + REPORTS_AT_ONCE].astype(np.int64), order)
+            digits = [(seeds // order**place % order).astype(np.uint16) for place in range(self.length)]
+            last, power = np.zeros(len(seeds), dtype=np.uint16), np.ones(len(seeds), dtype=np.int64)
+            for place, digit in enumerate(digits):
+                power[digit > 0] = order**place
+                last = np.where(digit > 0, digit, last)
+            factor = inverses[last]
+            # (power − 1) g / (g − 1) cells belong to earlier digits, and `power` to each answer.
+            cell = (power - 1) // (order - 1) * order + (table.products[factor, answers] - np.int64(1)) * power
+            for place, digit in enumerate(digits):
+                cell += table.products[factor, digit] * np.int64(order**place)
+            cell = np.where(last > 0, cell, size + (answers > 0))
+            weights = None if times is None else times[first : first + REPORTS_AT_ONCE]
+            counts += np.bincount(cell, weights, len(counts)).astype(np.int64)  # floats are exact up to 2⁵³ people
+        return counts[:size], int(counts[size])
+
+    def _sum_over_seeds(self, counts: NDArray[np.int64], place: int) -> NDArray[np.int64]:
+        """Return C_v for all v of ``place`` + 1 digits, from the counts N[y, s] of seeds of ``place`` digits."""
+        order, table = self.order, finite_field(self.order)
+        dtype = np.int32 if counts.sum() < INT32_LIMIT else np.int64  # no sum exceeds the sum of all
+        done: Integers = counts.astype(dtype)
+        for digit in range(place):
+            shape = (order, order ** (place - digit - 1), order, order**digit)
+            block = done.reshape(shape)
+            by_answer = np.ascontiguousarray(np.moveaxis(block, 2, 1)).reshape(order * order, -1)
+            done = np.empty(shape, dtype=dtype)
+            for v in range(order):
+                # The row of answer y + s v and seed digit s, shape [s, y].
+                rows = table.sums[table.products[:, v]].astype(np.int64) * order + np.arange(order)[:, None]
+                total = by_answer[rows].sum(axis=0, dtype=dtype)
+                done[:, :, v] = total.reshape(order, shape[1], shape[3])
+        return np.asarray(done.ravel(), dtype=np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,10 +179,17 @@ class Hashing(FrequencyOracle):
             out[start : start + PEOPLE_AT_ONCE] = seeds * self.linear.order + answers
         return out
 
+    def tally_reports(self, reports: ArrayLike) -> Tally:
+        """Return the tally; fewer reports than there are different ones are not counted in a table of all."""
+        checked = check_categories("reports", reports, self.possible_report_count)
+        if len(checked) >= self.possible_report_count:
+            return super(Hashing, self).tally_reports(checked)
+        return Tally(len(checked), len(checked), self.linear.support_counts(checked)[: self.k])
+
     def tally_of_reports(self, people: int, counts: NDArray[np.int64]) -> Tally:
         """Return the tally of the supports of all values, from the counts of reports."""
-        histogram = counts.reshape(self.linear.seed_count, self.linear.order)
-        return Tally(people, people, self.linear.support_counts(histogram)[: self.k])
+        reports = np.flatnonzero(counts)
+        return Tally(people, people, self.linear.support_counts(reports, counts[reports])[: self.k])
 
 
 def hashing(epsilon: float, k: int, *, hashes: int | None = None) -> Hashing:

@@ -8,6 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtri
 
 from tightrope.channels import Channel
 from tightrope.errors import InputError
@@ -21,7 +22,7 @@ from tightrope.randomness.bits import Source, Stream, Words
 MOST_SUBSET_CATEGORIES = 1 << 20
 REPORT_WORDS_AT_ONCE = 1 << 19
 """Words of reports handled at once: so many people that the last corrections of set sizes are done together."""
-START_DIGITS = 6
+START_DIGITS = 7
 """Binary digits of the probability of each element of the initial sets."""
 
 
@@ -82,7 +83,18 @@ class SubsetSelection(FrequencyOracle):
         return rows
 
     def _initial_sets(self, people: int, randomness: Source) -> Words:
-        columns, digits = words_for_bits(self.k), round_to_binary_digits(self.size / self.k)
+        """Return sets of independent bits, whose size is on average near the one with the fewest corrections.
+
+        A uniform category can be removed from a set of w with probability w / k, and added with the rest. So removing
+        takes k / w tries and adding k / (k − w): the fewest are expected if a set begins too large with probability
+        w / k (the quantile that minimizes an asymmetric absolute error).
+        """
+        share = self.size / self.k
+        deviation = math.sqrt(share * (1 - share) / self.k)
+        digits = round_to_binary_digits(share + deviation * float(ndtri(share)))
+        columns = words_for_bits(self.k)
+        if digits is None:
+            return np.zeros((people, columns), dtype=np.uint64)
         rows = digits.sample_rows(randomness.random_words(people * columns * digits.length), people, columns)
         clear_spare_bits(rows, self.k)
         return rows
@@ -114,8 +126,10 @@ class SubsetSelection(FrequencyOracle):
         return counts
 
 
-def round_to_binary_digits(share: float) -> BinaryDigits:
-    """Return a probability of few binary digits near ``share`` (more digits if it is small), neither 0 nor 1."""
+def round_to_binary_digits(share: float) -> BinaryDigits | None:
+    """Return a probability of few binary digits near ``share`` (more digits if it is small); None for 0 or less."""
+    if not share > 0:
+        return None
     length = START_DIGITS + max(0, math.floor(-math.log2(share)) - 1)
     numerator = min(max(1, round(share * (1 << length))), (1 << length) - 1)
     odd = numerator & -numerator

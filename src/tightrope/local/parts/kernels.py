@@ -62,7 +62,7 @@ def add_occurrences(values: NDArray[Any], counts: NDArray[np.int64]) -> int:
 
 
 COUNTED_AT_ONCE = 1 << 16
-"""Numbers handled at once: numpy widens them, and they stay in the cache."""
+"""Least number of numbers handled at once: numpy widens them, and they stay in the cache."""
 
 
 def count_occurrences(numbers: NDArray[Any], size: int) -> NDArray[np.int64]:
@@ -76,9 +76,9 @@ def count_occurrences(numbers: NDArray[Any], size: int) -> NDArray[np.int64]:
         rows = np.zeros((4, size), dtype=np.int64)
         loop(np.ascontiguousarray(numbers), rows)
         return np.asarray(rows.sum(axis=0))
-    counts = np.zeros(size, dtype=np.int64)
-    for start in range(0, len(numbers), COUNTED_AT_ONCE):
-        counts += np.bincount(numbers[start : start + COUNTED_AT_ONCE], minlength=size)
+    counts, step = np.zeros(size, dtype=np.int64), max(COUNTED_AT_ONCE, size)  # adding up takes less than counting
+    for start in range(0, len(numbers), step):
+        counts += np.bincount(numbers[start : start + step], minlength=size)
     return counts
 
 
