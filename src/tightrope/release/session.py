@@ -48,6 +48,7 @@ from tightrope.release.execution import (
     claim_of,
     identity_of,
     plan_digest,
+    ratio_of,
     spent_budget,
 )
 from tightrope.release.plan import Plan
