@@ -16,6 +16,7 @@ import tightrope as tr
 from tightrope.accounting.distributions.gaussian import GaussianLossDistribution
 from tightrope.accounting.privacy_loss import PrivacyLoss
 from tightrope.documents.budget import charged_fraction, decimal_fraction, printed_at_most
+from tightrope.documents.privacy_unit import PrivacyUnit
 from tightrope.errors import InputError, InsufficientBudgetError
 from tightrope.ledger import Claim, Ledger, Limit
 from tightrope.ledger.check import check_ledger
@@ -124,7 +125,7 @@ def test_printed_guarantees_are_at_most_the_paid_fraction(epsilon, delta, count,
 
 
 def account_of(place: Path, *more: Limit):
-    identity = Identity("people", (("x", "integer"),), None, "a person", 1, 1, 1)
+    identity = Identity("people", (("x", "integer"),), PrivacyUnit(None, 1, 1, 1))
     return Ledger(place, create=True).declare_dataset(identity, [Limit("total", BUDGET), *more])
 
 
