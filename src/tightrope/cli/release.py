@@ -215,7 +215,8 @@ def _print_answers(result: ReleaseResult, folder: Path, entries_before: int, *, 
         echo_lines(*([escape_control_chars(result.title)] if result.title else []))
         for answer in shown_answers(result):
             echo_heading(sentences.answer_heading(answer))
-            echo_lines(sentences.question_sentence(answer))
+            left_out = sentences.left_out_text(result, answer.name)
+            echo_lines(*([left_out] if left_out else []), sentences.question_sentence(answer))
             if not answer.rows:
                 echo_lines(sentences.NOTHING_SHOWN)
                 continue

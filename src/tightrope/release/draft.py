@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from tightrope.documents.budget import Budget
 from tightrope.documents.document import BudgetPart, plain_data
 from tightrope.documents.release import PLANNED, PLANNED_OUTPUT, PlannedRelease
-from tightrope.documents.wording import explain_release
+from tightrope.documents.wording import ProtectedUnit, explain_release, title_with_bound
 from tightrope.errors import InsufficientBudgetError
 from tightrope.mechanisms.discrete.box_table import MOST_DIMENSIONS
 from tightrope.noise.allocation import NoiseAllocation, allocate_noise
 from tightrope.noise.worst_split import BOX_STEPS, CompositionGroup, SelectedNoise
 from tightrope.numerics.checks import check_integer
 from tightrope.queries.accuracy import ERROR_STATEMENT, GROUP_SIZES, Accuracy
+from tightrope.queries.count import count_distinct
 from tightrope.queries.query import Query
 from tightrope.queries.query_group import PrivacyUnit, QueryGroup, bounded_notes, rows_used
 from tightrope.queries.statistics import Noise, NoisyStatistic
@@ -276,6 +277,7 @@ class NoisePlan:
             "meaning": question.asked.reader_texts.get("means") or question.meaning_for(self.person.means),
             **{name: question.asked.reader_texts.get(name) for name in ("title", "description", "unit")},
             "over": rows_used(bounds, self.person, question.asked.by),
+            "label": self._answer_label(question),
             "additive": question.additive,
             "by": list(question.key_columns),
             "keys": ("discovered" if question.asked.keys is None else "given") if question.key_columns else "none",
@@ -301,6 +303,22 @@ class NoisePlan:
                 *self._warning_texts(),
             ],
         }
+
+    def _answer_label(self, question: Query) -> str:
+        """Return the title for readers; if rows of a person can be left out, it says how many are used."""
+        bounds = self.person.bounds_for_query(question)
+        keys, counts_units = question.asked.keys, isinstance(question, count_distinct) and question.term is None
+        # A query of the number of rows per person, or one with a group for each listed key, leaves none out.
+        is_in_all_groups = not question.asked.by or (keys is not None and bounds.max_groups >= len(keys))
+        unit = ProtectedUnit(
+            self.person.means,
+            "" if question.row_count_steps else bounds.person_column or "",
+            bounds.max_rows,
+            None if is_in_all_groups else bounds.max_groups,
+            bounds.max_rows_per_group if question.asked.by else None,
+        )
+        title = question.asked.reader_texts.get("title") or question.title_for(self.person.means)
+        return title_with_bound(title, unit.used_rows_text(counts_units=counts_units))
 
     def _warning_texts(self) -> list[str]:
         """Return warnings about a large ε or δ, and about extra noise from a simpler bound."""

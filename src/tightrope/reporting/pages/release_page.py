@@ -88,6 +88,8 @@ class AnswerView:
     """Its anchor on the page, for links: derived from the name, the same in every release."""
     description: str
     heading: str
+    left_out: str
+    """The estimated share of rows left out, in a sentence; empty if unknown."""
     question_text: str
     by: tuple[str, ...]
     groups: int
@@ -152,7 +154,8 @@ def page_view(document: ReleaseResult | PartialRelease) -> ReleasePage:
     """Return the contents of the page of a release."""
     read = shown_answers(document)
     answers = [
-        answer_view(answer, place) for answer, place in zip(read, answer_anchors([a.name for a in read]), strict=True)
+        replace(answer_view(answer, place), left_out=sentences.left_out_text(document, answer.name))
+        for answer, place in zip(read, answer_anchors([a.name for a in read]), strict=True)
     ]
     # The statement on intervals is the same for most answers: show it once.
     first_with = {answer.statement: answer.anchor for answer in reversed(answers)}
@@ -219,6 +222,7 @@ def answer_view(answer: Answer, place: str) -> AnswerView:
         anchor=f"answer-{place}",
         description=escape_control_chars(answer.description),
         heading=sentences.answer_heading(answer),
+        left_out="",
         question_text=sentences.question_sentence(answer),
         by=tuple(map(escape_control_chars, answer.by)),
         groups=groups,

@@ -104,6 +104,7 @@ class Answer:
     title: str = ""
     description: str = ""
     unit: str = ""
+    label: str = ""
     kind: str = ""
     ranked: bool = False
     """True if the groups are ranked, largest first, rather than ordered by their keys."""
@@ -193,6 +194,7 @@ def shown_answer(source: AnswerDocument | PartialAnswer) -> Answer:
         title=(source.title or "").strip(),
         description=(source.description or "").strip(),
         unit=(source.unit or "").strip(),
+        label=source.label.strip(),
         kind=source.kind,
         ranked=ranked,
     )

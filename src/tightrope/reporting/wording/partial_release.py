@@ -152,6 +152,7 @@ class PartialAnswer(Struct, frozen=True, kw_only=True):
     title: str | None = None
     description: str | None = None
     unit: str | None = None
+    label: str = ""
     rows: tuple[Json, ...] = ()
 
 
@@ -159,6 +160,10 @@ class PartialBias(Struct, frozen=True, kw_only=True):
     """The effect of bounding and clamping in a sentence, and the names of the answers."""
 
     answers: tuple[str, ...] = ()
+    kind: str = ""
+    share: float | None = None
+    lower: float | None = None
+    upper: float | None = None
     statement: str = ""
 
 

@@ -6,10 +6,13 @@ from dataclasses import dataclass
 
 from tightrope.documents.escaping import escape_control_chars
 from tightrope.documents.numbers import MISSING, UP, percent_text, significant_text
-from tightrope.documents.release import ErrorStatement, ReleaseResult
+from tightrope.documents.release import ErrorStatement, ReleaseResult, displayed_title
+from tightrope.documents.wording import share_text
 from tightrope.reporting.wording.answers import Answer
 from tightrope.reporting.wording.partial_release import PartialErrors, PartialRelease
 
+FORMER_TOO_NOISY = "the noise is too large"
+"""The beginning of statements up to version 0.2.0 that say that the noise is too large to say anything."""
 NOTHING_SHOWN = "Every group is suppressed: none is large enough."
 MARGIN = "95 % margin of error"
 STATISTICS = {
@@ -55,27 +58,45 @@ class ErrorRow:
 
 
 def bias_statements(document: ReleaseResult | PartialRelease) -> list[tuple[str, str]]:
-    """Return one sentence for each effect of bounding and clamping, with the names of the answers it concerns."""
-    said: dict[str, list[str]] = {}
-    for cost in document.bias:
-        said.setdefault(cost.statement, []).extend(cost.answers)
-    return [
+    """Return one sentence for each effect of bounding and clamping, with the names of the answers it concerns.
+
+    Effects about which the noise leaves nothing to say are one sentence together, the last one.
+    """
+    names_by_statement: dict[str, list[str]] = {}
+    for bias in document.bias:
+        statement = "" if bias.statement.startswith(FORMER_TOO_NOISY) else bias.statement
+        names_by_statement.setdefault(statement, []).extend(bias.answers)
+    too_noisy = names_by_statement.pop("", None)
+    sentences = [
         (escape_control_chars(statement[:1].upper() + statement[1:]) + ".", ", ".join(dict.fromkeys(names)))
-        for statement, names in said.items()
-        if statement
+        for statement, names in names_by_statement.items()
     ]
+    if too_noisy:
+        text = f"The noise is too large to say how many {'other ' if sentences else ''}rows or values this concerns."
+        sentences.append((text, ", ".join(dict.fromkeys(too_noisy))))
+    return sentences
+
+
+def left_out_text(document: ReleaseResult | PartialRelease, name: str) -> str:
+    """Return the estimated share of the rows of an answer that were left out, as a sentence; empty if unknown."""
+    for bias in document.bias:
+        shares = (bias.share, bias.lower, bias.upper)
+        if bias.kind == "left out" and name in bias.answers and None not in shares:
+            share, lower, upper = (share or 0.0 for share in shares)
+            text = share_text(share, lower, upper, "its rows were left out")
+            return f"{text[:1].upper()}{text[1:]}." if text else ""
+    return ""
 
 
 def answer_heading(answer: Answer) -> str:
-    """Return the question with a capital letter, else the name of the answer.
+    """Return the title of an answer, which states the bound on a person's rows.
 
     >>> from tightrope.reporting.wording.answers import shown_answer
     >>> from tightrope.reporting.wording.partial_release import PartialAnswer
     >>> answer_heading(shown_answer(PartialAnswer(question="mean of x by educ")))
     'Mean of x by educ'
     """
-    shown = escape_control_chars(answer.title or answer.question or answer.name.replace("_", " ") or "Answer")
-    return shown[0].upper() + shown[1:]
+    return escape_control_chars(displayed_title(answer))
 
 
 def question_sentence(answer: Answer) -> str:
