@@ -5,7 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Annotated, Any, Literal, Protocol
 
-from msgspec import Meta
+from msgspec import Meta, field
 
 from tightrope.documents.document import (
     Counted,
@@ -339,6 +339,10 @@ class QuestionPart(Part, frozen=True, kw_only=True):
     description: str | None = None
     unit: str | None = None
     label: str = ""
+    bands: dict[str, tuple[Key, ...]] = field(default_factory=dict)
+    """Lower ends of the bands of each key column that is cut into bands, without that of a histogram."""
+    k: Counted | None = None
+    """The number of largest groups asked for; None for other questions."""
 
     def __post_init__(self) -> None:
         if (self.keys == "none") != (not self.by):

@@ -76,8 +76,9 @@ def answer_html(answer: AnswerDocument) -> str:
     header = "".join(f"<th>{html_text(name)}</th>" for name in names)
     table_rows = []
     for row in answer.rows[:MAX_GROUPS_IN_NOTEBOOK]:
-        # The bin of a histogram is labeled by both of its edges.
-        labeled = {**row, answer.by[-1]: part_named(row[answer.by[-1]], answer.edges)} if answer.edges else row
+        # Bins and bands are labeled by both of their edges.
+        edges_by_name = {**answer.bands, **({answer.by[-1]: answer.edges} if answer.edges else {})}
+        labeled = {**row, **{name: part_named(row[name], edges) for name, edges in edges_by_name.items()}}
         table_rows.append(f"<tr>{''.join(f'<td>{_cell_text(labeled.get(name))}</td>' for name in names)}</tr>")
     hidden_count = len(answer.rows) - MAX_GROUPS_IN_NOTEBOOK
     hidden_note = f"<p>... and {hidden_count:,} more groups in .to_pandas()</p>" if hidden_count > 0 else ""

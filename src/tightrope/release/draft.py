@@ -25,6 +25,7 @@ from tightrope.queries.count import count_distinct
 from tightrope.queries.query import Query
 from tightrope.queries.query_group import PrivacyUnit, QueryGroup, bounded_notes, rows_used
 from tightrope.queries.statistics import Noise, NoisyStatistic
+from tightrope.queries.top_k import top_k
 from tightrope.release.bias_check import planned_costs
 from tightrope.release.consistency import ConsistencyPlan, ConsistentFit, fit_consistent_answers, with_remaining_noise
 from tightrope.release.settings import (
@@ -35,6 +36,7 @@ from tightrope.release.settings import (
     large_epsilon_warning,
     neighbors_data,
 )
+from tightrope.tables.expressions.conditions import Cut
 
 if TYPE_CHECKING:
     from tightrope.accounting.privacy_loss import PrivacyLoss
@@ -297,6 +299,12 @@ class NoisePlan:
                 "statement": ERROR_STATEMENT,
             },
             "edges": list(question.part_edges),
+            "bands": {
+                name: [edge.value for edge in term.edges]
+                for name, term in zip(question.key_columns, question.asked.terms, strict=False)
+                if isinstance(term, Cut) and not question.part_edges
+            },
+            "k": question.k if isinstance(question, top_k) else None,
             "notes": [
                 *accuracy.reader_notes(),
                 *bounded_notes(bounds, self.person, question.asked.by),

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 from tightrope.documents.escaping import escape_control_chars
 from tightrope.documents.numbers import MISSING, UP, percent_text, significant_text
-from tightrope.documents.release import ErrorStatement, ReleaseResult, displayed_title
+from tightrope.documents.release import ReleaseResult, displayed_title
 from tightrope.documents.wording import share_text
-from tightrope.reporting.wording.answers import Answer
-from tightrope.reporting.wording.partial_release import PartialErrors, PartialRelease
+from tightrope.reporting.wording.answers import Answer, rounded_row
+from tightrope.reporting.wording.partial_release import PartialRelease
 
 FORMER_TOO_NOISY = "the noise is too large"
 """The beginning of statements up to version 0.2.0 that say that the noise is too large to say anything."""
@@ -103,7 +103,8 @@ def question_sentence(answer: Answer) -> str:
     """Return one or two sentences: meaning of the numbers, their groups, and how the groups were found."""
     groups = " and ".join(f"“{escape_control_chars(name)}”" for name in answer.by)
     each = f", for each {groups}" if groups else ""
-    each = f", in {answer.unit}{each}" if answer.unit else each
+    unit = "percent" if answer.in_percent else answer.unit
+    each = f", in {unit}{each}" if unit else each
     origin = ""
     if groups and answer.discovered:
         origin = "The groups were discovered in the data; groups with too few rows are suppressed."
@@ -176,14 +177,41 @@ def error_text(error: float | None, suppressed: float | None) -> str:
     return MISSING if (suppressed or 0.0) > PROBABLY else significant_text(error, 2, UP)
 
 
-def typical_error(error: ErrorStatement | PartialErrors) -> str:
-    """Return a sentence on the errors that are independent of a group's size; empty if they are not stated."""
+def missing_groups_text(answer: Answer) -> str:
+    """Return why fewer of the largest groups are shown than were asked for; empty if all are shown."""
+    shown = len(answer.rows)
+    if answer.k is None or shown >= answer.k:
+        return ""
+    if answer.discovered:
+        return f"{shown} of {answer.k:,} groups are shown: all others have too few rows and are suppressed."
+    return f"{shown} of {answer.k:,} groups are shown: the plan lists no more."
+
+
+def typical_error(answer: Answer) -> str:
+    """Return a sentence on the errors that are independent of a group's size; empty if they are not stated.
+
+    The margin of error is the one that stands in the table, in its digits.
+    """
+    error = answer.error
     expected, half, worst = error.expected_absolute_error, error.half_width_95, error.worst_error
     said = [f"expected absolute error {significant_text(expected, 2, UP)}"] if expected is not None else []
-    said += [f"{MARGIN} ± {significant_text(half, 3, UP)}"] if half is not None else []
+    said += [f"{MARGIN} ± {_margin_text(answer, half)}"] if half is not None else []
     said += [f"maximum error ± {significant_text(worst, 3, UP)}"] if worst is not None else []
     listed = ", ".join(said)
     return f"{listed[:1].upper()}{listed[1:]}." if said else ""
+
+
+def _margin_text(answer: Answer, half_width: float) -> str:
+    """Return a margin of error with the digits of the table if one of its margins is the same up to rounding."""
+    decimals = answer.decimal_places
+    last_digit = 10.0**-decimals
+    shown = {
+        row.half_width: rounded_row(row, decimals).plus_minus
+        for row in answer.rows
+        if row.half_width is not None and abs(row.half_width - half_width) <= last_digit
+    }
+    same = [text for _, text in sorted(shown.items()) if text and text[0].isdigit()]
+    return same[-1] if same else significant_text(half_width, 3, UP)
 
 
 def expected_error_label(kind: str) -> str:
