@@ -36,7 +36,7 @@ def test_columns_of_keys_differ_from_other_columns(result: ReleaseResult) -> Non
     answer = structs.replace(result.answers[0], by=names, keys="given", rows=(row,))
     found = results_columns(structs.replace(result, answers=(answer,)))
     assert list(found) == [
-        "question", "by question", "by by question", "by missing", "value", "lower", "upper", "missing",
+        "question", "statistic", "by question", "by by question", "by missing", "value", "lower", "upper", "missing",
     ]  # fmt: skip
 
 

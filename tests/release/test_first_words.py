@@ -209,7 +209,7 @@ def test_what_the_noise_hides_is_not_said_as_a_number() -> None:
         statements(NoisyCount(18_000, 9_000, 27_000), NoisyCount(15_000, 800, 29_000)),
     ):
         assert len(said) == 4
-        assert all(one.startswith("the noise is too large to say how many of the ") for one in said)
+        assert set(said) == {""}
 
 
 def test_what_the_noise_lets_through_is_said_with_its_interval() -> None:

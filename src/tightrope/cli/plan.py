@@ -22,7 +22,7 @@ from tightrope.documents.numbers import (
     significant_text,
     typed_text,
 )
-from tightrope.documents.release import BudgetRow, PlannedAnswer, PlannedRelease
+from tightrope.documents.release import BudgetRow, PlannedAnswer, PlannedRelease, displayed_title
 from tightrope.errors import InputError
 from tightrope.reporting.wording.sentences import (
     MARGIN,
@@ -125,14 +125,14 @@ def _next_step(path: str, margins: Mapping[str, str]) -> list[str]:
 
 
 def _print_result(document: PlannedRelease, ledger: Sequence[str]) -> None:
-    from tightrope.release.plan_text import costs_lines, neighbors_text, shared_notes
+    from tightrope.release.plan_text import costs_lines, neighbors_text, row_bound_lines, shared_notes
 
     echo_lines(*([escape_control_chars(document.title)] if document.title else []))
     epsilon, delta = typed_text(document.epsilon, 3, UP), typed_text(document.delta, 2, UP)
     echo_lines(f"Privacy guarantee: epsilon {epsilon} at delta {delta}.")
     if str(document.budget_fraction) != "1":
         echo_lines(f"This plan uses a fraction of {document.budget_fraction} of the budget.")
-    echo_lines(document.attacker, neighbors_text(document.neighbors))
+    echo_lines(document.attacker, neighbors_text(document.neighbors), *row_bound_lines(document))
     shared = shared_notes(document.answers)
     for answer in document.answers:
         _show_answer(answer, shared)
@@ -151,7 +151,7 @@ def _print_result(document: PlannedRelease, ledger: Sequence[str]) -> None:
 
 
 def _show_answer(answer: PlannedAnswer, shared: Sequence[str]) -> None:
-    echo_heading(f"{escape_control_chars(answer.name)}: {answer.question}")
+    echo_heading(f"{escape_control_chars(answer.name)}: {displayed_title(answer)}")
     echo_lines(f"{meaning_text(answer.meaning, answer.over)}.")
     noises = (
         f"{noise_statistic_text(noise.statistic, answer.kind)}: {family_text(noise.family)}" for noise in answer.noise

@@ -25,7 +25,7 @@ from tightrope.documents.release import results_csv
 from tightrope.errors import NOTHING_SPENT, InsufficientBudgetError, OutputError
 from tightrope.reporting import html
 from tightrope.reporting.wording import sentences
-from tightrope.reporting.wording.answers import extra_columns, rounded_row, shown_answers
+from tightrope.reporting.wording.answers import extra_columns, printed_row, shown_answers
 from tightrope.reporting.wording.promise import privacy_promise
 from tightrope.reporting.wording.sentences import bias_statements
 
@@ -208,17 +208,20 @@ def _print_answers(result: ReleaseResult, folder: Path, entries_before: int, *, 
         echo_lines(*([escape_control_chars(result.title)] if result.title else []))
         for answer in shown_answers(result):
             echo_heading(sentences.answer_heading(answer))
-            echo_lines(sentences.question_sentence(answer))
+            left_out = sentences.left_out_text(result, answer.name)
+            echo_lines(*([left_out] if left_out else []), sentences.question_sentence(answer))
             if not answer.rows:
                 echo_lines(sentences.NOTHING_SHOWN)
                 continue
             names, besides = extra_columns(answer)
-            texts = [(row.key_labels, rounded_row(row, answer.decimal_places)) for row in answer.rows[:PRINTED_ROWS]]
+            texts = [(row.key_labels, printed_row(answer, row)) for row in answer.rows[:PRINTED_ROWS]]
             rows = [
                 [*labels, text.value, text.plus_minus_text, *said]
                 for (labels, text), said in zip(texts, besides, strict=False)
             ]
             print_table([*answer.by, "value", "95 % interval", *names], rows, left=len(answer.by))
+            missing_groups = sentences.missing_groups_text(answer)
+            echo_lines(*([missing_groups] if missing_groups else []))
             if len(answer.rows) > PRINTED_ROWS:
                 echo_lines(f"... and {len(answer.rows) - PRINTED_ROWS} more in {folder / REPORT}")
         # The bias from limiting rows and clamping values, if the plan estimates it.

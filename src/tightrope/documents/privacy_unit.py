@@ -79,6 +79,36 @@ class PrivacyUnit:
             if limit
         ]
 
+    def used_rows_text(self, *, counts_units: bool = False) -> str:
+        """Return which rows of each unit an answer uses, for its title; empty if its bounds leave no rows out.
+
+        ``max_groups`` is None for an answer without groups, or if a unit may be in all of them. ``counts_units``: the
+        answer counts units, each once per group.
+
+        >>> PrivacyUnit("tail", 60, 20, 3, "an aircraft").used_rows_text()
+        'at most 60 rows of each aircraft count, at most 20 in each group, in at most 3 groups'
+        >>> PrivacyUnit("id", 1).used_rows_text(), PrivacyUnit(None).used_rows_text()
+        ('at most 1 row of each person counts', '')
+        >>> PrivacyUnit("id", 4, 1, 4).used_rows_text(counts_units=True)
+        'each person counts in at most 4 groups'
+        """
+        if not self.column or self.max_rows is None or (counts_units and self.max_groups is None):
+            return ""
+        groups_text = ""
+        if self.max_groups is not None:
+            groups_text = f"in at most {self.max_groups:,} group{'s' if self.max_groups > 1 else ''}"
+        if counts_units:
+            return f"each {self.unit_noun} counts {groups_text}"
+        parts = [
+            f"at most {self.max_rows:,} row{'s' if self.max_rows > 1 else ''} of each {self.unit_noun} "
+            f"count{'' if self.max_rows > 1 else 's'}"
+        ]
+        if self.max_rows_per_group is not None and self.max_rows_per_group < self.max_rows:
+            parts.append(f"at most {self.max_rows_per_group:,} in each group")
+        if self.max_groups is not None and self.max_groups < self.max_rows:
+            parts.append(groups_text)
+        return ", ".join(parts)
+
     @property
     def unit_text(self) -> str:
         """Return the definition of the privacy unit, and which people have less protection.

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from decimal import Decimal
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Protocol
 
-from msgspec import Meta
+from msgspec import Meta, field
 
 from tightrope.documents.days import TIME_UNITS, Rounding, time_text
 from tightrope.documents.document import (
@@ -22,7 +22,7 @@ from tightrope.documents.document import (
 from tightrope.documents.escaping import csv_table
 from tightrope.documents.privacy_unit import PrivacyUnit
 from tightrope.documents.reader import FormerKeys, Reader, with_new_keys
-from tightrope.documents.wording import explain_release
+from tightrope.documents.wording import explain_release, title_with_bound
 from tightrope.errors import InputError
 
 MEASURES = ("value", "lower", "upper")
@@ -31,8 +31,8 @@ ROUNDINGS: tuple[Rounding, ...] = ("nearest", "down", "up")
 PAID = ("usable", "intercept", "intercept_lower", "intercept_upper", "best_rank", "worst_rank", "noisy")
 """Optional fields of a record, also charged: the noisy number of values, the intercept of a line and its interval, the
 possible ranks of a group, and the noisy number if least squares changed it."""
-QUESTION, MISSING = "question", "missing"
-"""Names of columns of ``results_csv``."""
+QUESTION, STATISTIC, MISSING = "question", "statistic", "missing"
+"""Names of columns of ``results_csv``: an answer's name, its title with the bound, and the missing keys of a group."""
 Key = str | bool | int | float | None
 _BOUNDS = {"rows_per_person": "max_rows", "groups_per_person": "max_groups", "rows_per_group": "max_rows_per_group"}
 FORMER_KEYS: dict[str, FormerKeys] = {
@@ -316,7 +316,8 @@ class QuestionPart(Part, frozen=True, kw_only=True):
 
     ``meaning`` says what a value is, ``over`` of which rows: of one person at most ``max_rows`` in all, and
     ``max_rows_per_group`` in each of ``max_groups`` groups. ``additive``: whether parts add up to the whole, so that
-    an axis begins at zero.
+    an axis begins at zero. ``label`` is the title for readers: the ``title`` or the ``question``, and the bound on a
+    person's rows if it can leave rows out. Documents of version 0.2.0 and before lack it.
     """
 
     name: str
@@ -339,10 +340,57 @@ class QuestionPart(Part, frozen=True, kw_only=True):
     title: str | None = None
     description: str | None = None
     unit: str | None = None
+    label: str = ""
+    bands: dict[str, tuple[Key, ...]] = field(default_factory=dict)
+    """Lower ends of the bands of each key column that is cut into bands, without that of a histogram."""
+    k: Counted | None = None
+    """The number of largest groups asked for; None for other questions."""
 
     def __post_init__(self) -> None:
         if (self.keys == "none") != (not self.by):
             raise InputError("keys", self.keys, "'none' if and only if by is empty")
+
+
+class TitledPart(Protocol):
+    """The fields of a question from which its title is made; parts of incomplete documents have them, too."""
+
+    @property
+    def label(self) -> str:
+        """The title with the bound."""
+
+    @property
+    def title(self) -> str | None:
+        """The publisher's title."""
+
+    @property
+    def question(self) -> str:
+        """The question in words."""
+
+    @property
+    def name(self) -> str:
+        """The name of the answer."""
+
+    @property
+    def over(self) -> str:
+        """The rows that are used."""
+
+    @property
+    def kind(self) -> str:
+        """The kind of question."""
+
+    @property
+    def by(self) -> tuple[str, ...]:
+        """The key columns."""
+
+
+def displayed_title(part: TitledPart) -> str:
+    """Return the title for readers, which states the bound on a person's rows, also for documents without labels."""
+    if part.label:
+        return part.label
+    # A count of people without groups uses one row of each: none is left out.
+    uses_all = part.over.startswith("each row") or (part.kind == "count_distinct" and not part.by)
+    title = part.title or part.question or part.name.replace("_", " ") or "Answer"
+    return title_with_bound(title, "" if uses_all else part.over.removeprefix("rows, "))
 
 
 class AnswerDocument(QuestionPart, frozen=True, kw_only=True):
@@ -369,7 +417,7 @@ class BiasPart(Part, frozen=True, kw_only=True):
 
     ``share`` is of all rows, or of the rows that were used. With probability 95 %, ``lower`` and ``upper`` contain it
     or are None: shares are omitted if the number of rows is close to its noise. The 95 % is not conditional on a
-    share being stated. ``statement`` is the sentence.
+    share being stated. ``statement`` is the sentence; it is empty if the noise is too large for a useful one.
     """
 
     answers: tuple[str, ...]
@@ -424,9 +472,9 @@ def _check_same_length(name: str, values: tuple[Any, ...], others: tuple[Any, ..
 def results_csv(result: ReleaseResult) -> str:
     """Return all answers as CSV, one line for each group: all digits, and empty fields for missing values.
 
-    A total has no keys. For a group of missing values, ``missing`` names the columns. Answers that are dates are
-    written as dates. Texts are escaped for spreadsheets and terminals (``escape_csv_formula``): JSON and Parquet hold
-    the exact keys.
+    ``statistic`` says what a value is and which rows it is about. A total has no keys. For a group of missing values,
+    ``missing`` names the columns. Answers that are dates are written as dates. Texts are escaped for spreadsheets and
+    terminals (``escape_csv_formula``): JSON and Parquet hold the exact keys.
     """
     return csv_table(results_columns(result, show_dates=True))
 
@@ -439,9 +487,11 @@ def results_columns(result: ReleaseResult, *, show_dates: bool = False) -> dict[
     keys = dict.fromkeys(name for answer in result.answers for name in answer.by)
     # "by " precedes keys that are named like another column, or that begin with it already.
     key_columns = {
-        f"by {name}" if name in (QUESTION, MISSING) or name.startswith("by ") else name: name for name in keys
+        f"by {name}" if name in (QUESTION, STATISTIC, MISSING) or name.startswith("by ") else name: name
+        for name in keys
     }
     rows = [(answer, record) for answer in result.answers for record in answer.rows]
+    titles = {answer.name: displayed_title(answer) for answer in result.answers}
     charged = [name for name in PAID if any(name in record for _, record in rows)]
     missing = [", ".join(name for name in answer.by if record[name] is None) or None for answer, record in rows]
 
@@ -455,6 +505,7 @@ def results_columns(result: ReleaseResult, *, show_dates: bool = False) -> dict[
 
     return {
         QUESTION: [answer.name for answer, _ in rows],
+        STATISTIC: [titles[answer.name] for answer, _ in rows],
         **{column: values_of(name) for column, name in key_columns.items()},
         **{name: measures_of(name, rounding) for name, rounding in zip(MEASURES, ROUNDINGS, strict=True)},
         **{name: values_of(name) for name in charged},

@@ -13,8 +13,72 @@ from fractions import Fraction
 
 from tightrope.documents import numbers
 from tightrope.documents.escaping import escape_control_chars
-from tightrope.documents.numbers import DOWN, UP, Guesses, Number, one_in, percent_text, significant_text, times_text
+from tightrope.documents.numbers import (
+    DOWN,
+    NEAREST,
+    UP,
+    Guesses,
+    Number,
+    one_in,
+    percent_text,
+    rounded_decimal,
+    significant_text,
+    times_text,
+)
 from tightrope.documents.privacy_unit import POPULATION, PrivacyUnit
+
+
+def title_with_bound(title: str, bound: str) -> str:
+    """Return a title for readers, with a capital letter, and the bound on the rows that the answer uses.
+
+    >>> title_with_bound("number of rows", "at most 3 rows of each person count")
+    'Number of rows (at most 3 rows of each person count)'
+    """
+    shown = title[:1].upper() + title[1:]
+    return f"{shown} ({bound})" if bound else shown
+
+
+WIDEST_INTERVAL = 0.5
+"""A share with a wider interval than this is not stated."""
+LARGEST_LIMIT = 0.1
+"""A share that may be 0 is stated if its upper limit is at most this: a larger limit is mostly noise."""
+SMALLEST_SHARE, ZERO_PERCENT, HUNDRED_PERCENT = 0.001, "0 %", "100 %"
+"""Smaller shares are not distinguished from 0, so intervals that reach below it are cut off there."""
+
+
+def share_text(share: float, lower: float, upper: float, subject: str) -> str:
+    """Return a share with its interval in words, rounded outwards; empty if the noise is too large to say anything.
+
+    An end that was cut off is left out, because it would read as certain.
+
+    >>> share_text(0.03, 0.024, 0.036, "it"), share_text(0.0, 0.0, 0.0, "it"), share_text(0.2, 0.0, 0.45, "it")
+    ('about 3.0 % of it (2.4 % to 3.6 %)', 'at most 0.1 % of it', '')
+    >>> share_text(1.0, 0.97, 1.0, "it")
+    'at least 97 % of it'
+    """
+    if not upper - lower <= WIDEST_INTERVAL:
+        return ""
+    first, last = (
+        share_percent(min(lower, 1 - SMALLEST_SHARE), DOWN),
+        share_percent(max(upper, SMALLEST_SHARE), UP),
+    )
+    if first == ZERO_PERCENT:
+        return f"at most {last} of {subject}" if upper <= LARGEST_LIMIT else ""
+    if last == HUNDRED_PERCENT:
+        return f"at least {first} of {subject}"
+    return f"about {share_percent(share)} of {subject} ({first} to {last})"
+
+
+def share_percent(share: float, rounding: str = NEAREST) -> str:
+    """Return a share as a percentage, with one decimal below 10 %.
+
+    >>> share_percent(0.8912), share_percent(0.0312), share_percent(0.0), share_percent(0.0312, UP)
+    ('89 %', '3.1 %', '0 %', '3.2 %')
+    """
+    places = 0 if share >= 0.1 else 1
+    percent = f"{rounded_decimal(share, places + 2, rounding):.{places}%}".replace("%", " %")
+    return ZERO_PERCENT if percent == "0.0 %" else percent
+
 
 LOSSES_ADD_UP = "Other releases about the same people add to the privacy loss."
 RANDOM_GUESSING = "random guessing: 50 %"

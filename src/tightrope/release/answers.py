@@ -21,6 +21,7 @@ from tightrope.documents.release import (
     PAID,
     QUESTION,
     RELEASES,
+    STATISTIC,
     AnswerDocument,
     BiasPart,
     PublisherPart,
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 
 MAX_GROUPS_IN_NOTEBOOK = 60
 """Maximum number of groups of an answer shown in a notebook."""
+TEXT_COLUMNS = QUESTION, STATISTIC, MISSING
 MAX_EXACT_INTEGER = 2**53
 """Integers up to this size are exact as doubles."""
 
@@ -52,7 +54,7 @@ def results_parquet(result: ReleaseResult) -> bytes:
     for name, values in columns.items():
         is_number = name in (*MEASURES, *PAID)
         has_mixed_types = not is_number and len({type(value) for value in values if value is not None}) > 1
-        arrow_type = float64() if is_number else string() if name in (QUESTION, MISSING) or has_mixed_types else None
+        arrow_type = float64() if is_number else string() if name in TEXT_COLUMNS or has_mixed_types else None
         arrays[name] = _arrow_array([str(v) if has_mixed_types and v is not None else v for v in values], arrow_type)
     sink = BufferOutputStream()
     write_table(table(arrays), sink)
@@ -75,13 +77,14 @@ def answer_html(answer: AnswerDocument) -> str:
     header = "".join(f"<th>{html_text(name)}</th>" for name in names)
     table_rows = []
     for row in answer.rows[:MAX_GROUPS_IN_NOTEBOOK]:
-        # The bin of a histogram is labeled by both of its edges.
-        labeled = {**row, answer.by[-1]: part_named(row[answer.by[-1]], answer.edges)} if answer.edges else row
+        # Bins and bands are labeled by both of their edges.
+        edges_by_name = {**answer.bands, **({answer.by[-1]: answer.edges} if answer.edges else {})}
+        labeled = {**row, **{name: part_named(row[name], edges) for name, edges in edges_by_name.items()}}
         labeled = labeled | {name: _shown_measure(row[name], name, answer.unit) for name in MEASURES}
         table_rows.append(f"<tr>{''.join(f'<td>{_cell_text(labeled.get(name))}</td>' for name in names)}</tr>")
     hidden_count = len(answer.rows) - MAX_GROUPS_IN_NOTEBOOK
     hidden_note = f"<p>... and {hidden_count:,} more groups in .to_pandas()</p>" if hidden_count > 0 else ""
-    caption = f"{html_text(answer.name)}: {html_text(answer.question)}; 95 % intervals"
+    caption = f"{html_text(answer.name)}: {html_text(answer.label)}; 95 % intervals"
     return f"<table><caption>{caption}</caption><tr>{header}</tr>{''.join(table_rows)}</table>{hidden_note}"
 
 
@@ -116,12 +119,17 @@ class Answer:
         groups = (
             f"{len(self.rows)} group{'s' if len(self.rows) != 1 else ''}" if self.question.key_columns else "one value"
         )
-        return f"<Answer {escape_control_chars(self.name)!r}: {self.question}; {groups} in .to_pandas()>"
+        return f"<Answer {escape_control_chars(self.name)!r}: {self.title}; {groups} in .to_pandas()>"
 
     @property
     def name(self) -> str:
         """The question's name."""
         return self.question.asked.name
+
+    @property
+    def title(self) -> str:
+        """The title for readers, which says how many rows of a person are used if more can be left out."""
+        return escape_control_chars(self.about["label"])
 
     @property
     def value(self) -> Measured:
@@ -206,7 +214,7 @@ class Answers:
     def __repr__(self) -> str:
         certificate = self.certificate_data
         promise = f"epsilon {positional_text(certificate.epsilon, 3, UP)} at delta {certificate.delta:.3g}"
-        bias_lines = [f"<Cost {part.statement}>" for part in self.bias]
+        bias_lines = [f"<Bias: {part.statement}>" for part in self.bias if part.statement]
         return "\n".join(
             [f"<Answers: {promise}, .certificate holds the guarantee>", *map(repr, self.answers), *bias_lines]
         )
@@ -250,7 +258,7 @@ class Answers:
         return plain_data(self.result())
 
     def to_csv(self, path: str | os.PathLike[str] | None = None) -> str:
-        """Return all answers as one CSV table, one line per group: question, keys, value, interval, further measures.
+        """Return all answers as one CSV table, one line per group: question, statistic, keys, value, interval, more.
 
         It has the key columns of all questions; fields that do not apply to a question are empty. Text is quoted.
         With a ``path`` the table is also written there, in UTF-8. Raises ``InputError`` if it cannot be written.

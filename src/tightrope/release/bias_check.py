@@ -13,9 +13,9 @@ from typing import Any, Literal
 from tightrope.documents.budget import Number, exact_decimal
 from tightrope.documents.days import INSTANT_UNIT, time_text
 from tightrope.documents.escaping import escape_control_chars
-from tightrope.documents.numbers import DOWN, NEAREST, UP, rounded_decimal
 from tightrope.documents.privacy_unit import PrivacyUnit
 from tightrope.documents.release import BiasPart
+from tightrope.documents.wording import share_text
 from tightrope.errors import InputError, PlanError
 from tightrope.noise.worst_split import NoiseSpec
 from tightrope.queries.column_query import format_range_end
@@ -277,12 +277,8 @@ def _with_noise_sizes(task: QueryGroup, size: float) -> QueryGroup:
 
 MISS_PROBABILITY = 0.025
 """Each of the two counts in a share is outside its interval with at most this probability."""
-WIDEST_INTERVAL = 0.5
-"""A share with a wider interval than this is not reported."""
 MAX_END_RATIO = 3
 """A count is significant if the upper end of its interval is at most this many times the lower end."""
-SMALLEST_SHARE, ZERO_PERCENT, HUNDRED_PERCENT = 0.001, "0 %", "100 %"
-"""Smaller shares are not distinguished from 0, so intervals that reach below it are cut off there."""
 KIND_BY_COUNTED_ROWS: Mapping[CountedRows, Literal["left out", "below", "above", "missing"]] = {
     "used": "left out", "all": "left out", "below": "below", "above": "above", "missing": "missing",
 }  # fmt: skip
@@ -377,8 +373,6 @@ def _bias_part(
     task: QueryGroup, tally: DiagnosticCount, shares: Shares | None, subject: str, noisy_count: NoisyCount | None = None
 ) -> BiasPart:
     value, lower, upper = (None, None, None) if shares is None else shares
-    if shares is not None and shares[2] - shares[1] > WIDEST_INTERVAL:
-        shares, noisy_count = None, None
     return BiasPart(
         answers=task.queries_by_diagnostic[diagnostic_name(tally)],
         kind=KIND_BY_COUNTED_ROWS[tally.counted_rows],
@@ -391,42 +385,19 @@ def _bias_part(
 
 
 def _share_statement(shares: Shares | None, subject: str, noisy_count: NoisyCount | None) -> str:
-    """Return the share with its interval in words, rounded outwards; without a share, the count.
+    """Return the share with its interval in words; without a share, the count; empty if the noise is too large.
 
-    An end that was cut off is left out, because it would read as certain.
-
-    >>> _share_statement((0.03, 0.024, 0.036), "it", None), _share_statement((0.0, 0.0, 0.0), "it", None)
-    ('about 3.0 % of it (2.4 % to 3.6 %)', 'at most 0.1 % of it')
-    >>> _share_statement((1.0, 0.97, 1.0), "it", None)
-    'at least 97 % of it'
+    >>> _share_statement((0.03, 0.024, 0.036), "it", None), _share_statement(None, "it", None)
+    ('about 3.0 % of it (2.4 % to 3.6 %)', '')
     """
     if shares is not None:
-        lower, upper = (
-            _percent_text(min(shares[1], 1 - SMALLEST_SHARE), DOWN),
-            _percent_text(max(shares[2], SMALLEST_SHARE), UP),
-        )
-        if lower == ZERO_PERCENT:
-            return f"at most {upper} of {subject}"
-        if upper == HUNDRED_PERCENT:
-            return f"at least {lower} of {subject}"
-        return f"about {_percent_text(shares[0])} of {subject} ({lower} to {upper})"
+        return share_text(*shares, subject)
     if noisy_count is None:
-        return f"the noise is too large to say how many of {subject}"
+        return ""
     if noisy_count.lower <= 0:
         noise = (noisy_count.upper - noisy_count.lower + 1) // 2
         return f"at most {max(noisy_count.upper, noise, 1):,} of {subject}"
     return f"about {noisy_count.value:,} of {subject} ({noisy_count.lower:,} to {noisy_count.upper:,})"
-
-
-def _percent_text(share: float, rounding: str = NEAREST) -> str:
-    """Return a share as a percentage, with one decimal below 10 %.
-
-    >>> _percent_text(0.8912), _percent_text(0.0312), _percent_text(0.0), _percent_text(0.0312, UP)
-    ('89 %', '3.1 %', '0 %', '3.2 %')
-    """
-    places = 0 if share >= 0.1 else 1
-    percent = f"{rounded_decimal(share, places + 2, rounding):.{places}%}".replace("%", " %")
-    return ZERO_PERCENT if percent == "0.0 %" else percent
 
 
 # The planned bias check, before anything is spent.
@@ -435,7 +406,9 @@ def _percent_text(share: float, rounding: str = NEAREST) -> str:
 def planned_costs(
     tasks: Sequence[QueryGroup], noises: Sequence[Sequence[Noise]], part: Decimal
 ) -> dict[str, Any] | None:
-    """Return the fraction ``part`` of the budget and the half-width of every tally; None without tallies."""
+    """Return the fraction ``part`` of the budget and the half-width of every tally; None without a bias check."""
+    if not part:
+        return None
     noises_by_task = zip(tasks, noises, strict=True)
     tally_noises = [
         (task, noise)
@@ -443,8 +416,6 @@ def planned_costs(
         for noise in noises_of_task
         if noise.vector in task.diagnostic_counts
     ]
-    if not tally_noises:
-        return None
     counts = [
         {
             "answers": task.answered_by(noise.vector),

@@ -17,16 +17,18 @@ from tightrope.documents.budget import Budget, charged_fraction
 from tightrope.documents.document import BudgetPart, plain_data
 from tightrope.documents.privacy_unit import PrivacyUnit
 from tightrope.documents.release import PLANNED, PLANNED_OUTPUT, PlannedRelease
-from tightrope.documents.wording import explain_release
+from tightrope.documents.wording import explain_release, title_with_bound
 from tightrope.errors import InsufficientBudgetError
 from tightrope.mechanisms.discrete.box_table import MOST_DIMENSIONS
 from tightrope.noise.allocation import NoiseAllocation, allocate_noise
 from tightrope.noise.worst_split import BOX_STEPS, CompositionGroup, SelectedNoise
 from tightrope.numerics.checks import check_integer
 from tightrope.queries.accuracy import ERROR_STATEMENT, GROUP_SIZES, Accuracy
+from tightrope.queries.count import count_distinct
 from tightrope.queries.query import Query
 from tightrope.queries.query_group import QueryGroup, bounded_notes, bounds_for_query, rows_used
 from tightrope.queries.statistics import Noise, NoisyStatistic
+from tightrope.queries.top_k import top_k
 from tightrope.release.bias_check import planned_costs
 from tightrope.release.consistency import ConsistencyPlan, ConsistentFit, fit_consistent_answers, with_remaining_noise
 from tightrope.release.settings import (
@@ -37,6 +39,7 @@ from tightrope.release.settings import (
     large_epsilon_warning,
     neighbors_data,
 )
+from tightrope.tables.expressions.conditions import Cut
 
 if TYPE_CHECKING:
     from tightrope.accounting.privacy_loss import PrivacyLoss
@@ -298,6 +301,7 @@ class NoisePlan:
             "meaning": question.asked.reader_texts.get("means") or meaning,
             **{name: question.asked.reader_texts.get(name) for name in ("title", "description", "unit")},
             "over": rows_used(bounds, self.person, question.asked.by),
+            "label": self._answer_label(question),
             "additive": question.additive,
             "by": list(question.key_columns),
             "keys": ("discovered" if question.asked.keys is None else "given") if question.key_columns else "none",
@@ -318,12 +322,34 @@ class NoisePlan:
                 "statement": ERROR_STATEMENT,
             },
             "edges": list(question.asked.part_edges),
+            "bands": {
+                name: [edge.value for edge in term.edges]
+                for name, term in zip(question.key_columns, question.asked.terms, strict=False)
+                if isinstance(term, Cut) and not question.asked.part_edges
+            },
+            "k": question.k if isinstance(question, top_k) else None,
             "notes": [
                 *accuracy.reader_notes(),
                 *bounded_notes(bounds, self.person, question.asked.by),
                 *self._warning_texts(),
             ],
         }
+
+    def _answer_label(self, question: Query) -> str:
+        """Return the title for readers; if rows of a person can be left out, it says how many are used."""
+        bounds = bounds_for_query(self.person, question)
+        keys, counts_units = question.asked.keys, isinstance(question, count_distinct) and question.term is None
+        # A query of the number of rows per person, or one with a group for each listed key, leaves none out.
+        is_in_all_groups = not question.asked.by or (keys is not None and bounds.max_groups >= len(keys))
+        unit = PrivacyUnit(
+            "" if question.row_count_steps else bounds.person_column or "",
+            bounds.max_rows,
+            bounds.max_rows_per_group if question.asked.by else None,
+            None if is_in_all_groups else bounds.max_groups,
+            self.person.means,
+        )
+        title = question.asked.reader_texts.get("title") or question.title_and_meaning(self.person.means)[0]
+        return title_with_bound(title, unit.used_rows_text(counts_units=counts_units))
 
     def _warning_texts(self) -> list[str]:
         """Return warnings about a large ε or δ, and about extra noise from a simpler bound."""

@@ -7,7 +7,7 @@ from decimal import Decimal
 
 from tightrope.documents.escaping import escape_control_chars
 from tightrope.documents.numbers import UP, positional_text, typed_text
-from tightrope.documents.release import Neighbors, PlannedAnswer, PlannedCosts, PlannedRelease
+from tightrope.documents.release import Neighbors, PlannedAnswer, PlannedCosts, PlannedRelease, displayed_title
 from tightrope.reporting.wording.sentences import (
     MARGIN,
     PROBABLY,
@@ -33,6 +33,7 @@ def plan_text(document: PlannedRelease) -> str:
         f"Privacy guarantee: epsilon {epsilon} at delta {delta}, total variation {document.total_variation:.4g}.",
         document.attacker,
         neighbors_text(document.neighbors),
+        *row_bound_lines(document),
     ]
     notes_of_all = shared_notes(document.answers)
     answers = (_answer_text(answer, notes_of_all) for answer in document.answers)
@@ -46,16 +47,32 @@ def neighbors_text(neighbors: Neighbors) -> str:
     return f"Neighboring tables: {statement[:1].lower()}{statement[1:]}."
 
 
+def row_bound_lines(document: PlannedRelease) -> list[str]:
+    """Return a line on the rows beyond ``max_rows``, and how to find a bound; empty if each row is one unit."""
+    neighbors = document.neighbors
+    if neighbors.privacy_unit is None:
+        return []
+    noun = neighbors.protected_unit.unit_noun
+    return [
+        f"Rows beyond the limits (max_rows = {neighbors.max_rows:,} per {noun}) are left out; if these are most rows, "
+        "answers describe a small part of the table. session.suggest_max_rows() finds a bound, charged to the budget."
+    ]
+
+
 def costs_lines(costs: PlannedCosts | None) -> list[str]:
     """Return lines about the planned estimate of the bias, or how to add one."""
     if costs is None:
         return [BIAS_NOT_ESTIMATED]
+    if not costs.counts:
+        return ["Limits cause no bias in this plan: no row is left out, and no value is clamped."]
     percent = 100 * Decimal(costs.budget_fraction)
     header = (
         f"At most {percent.normalize():f} % of this budget estimates the bias from limiting rows and clamping values:"
     )
     counts = (
-        f"{statistic_text(count.statistic)}: ± {positional_text(count.half_width_95, 2, UP)}" for count in costs.counts
+        f"{statistic_text(count.statistic)} ({escape_control_chars(', '.join(count.answers))}): "
+        f"± {positional_text(count.half_width_95, 2, UP)}"
+        for count in costs.counts
     )
     is_too_noisy = any(count.half_width_95 > LARGE_TABLE_ROWS for count in costs.counts)
     advice = [
@@ -73,7 +90,7 @@ def shared_notes(answers: Sequence[PlannedAnswer]) -> list[str]:
 
 def _answer_text(answer: PlannedAnswer, notes_of_all: Sequence[str]) -> str:
     lines = [
-        f"\n{escape_control_chars(answer.name)}: {answer.question}",
+        f"\n{escape_control_chars(answer.name)}: {escape_control_chars(displayed_title(answer))}",
         f"  {meaning_text(answer.meaning, answer.over)}.",
     ]
     lines += [

@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from tightrope.documents.escaping import A_PERSON, escape_control_chars
 from tightrope.documents.numbers import UP, Guesses, one_in, percent_text, significant_text, times_text
-from tightrope.documents.release import PlannedAnswer
+from tightrope.documents.release import PlannedAnswer, displayed_title
 from tightrope.errors import InputError, PlanError, SchemaError, quoted_names, suggest_nearest
 from tightrope.queries.accuracy import Accuracy
 from tightrope.reporting.wording.sentences import suppression_text
@@ -307,7 +307,7 @@ def _answer_figures(answer: PlannedAnswer, accuracy: Accuracy) -> Json:
     error, rows = answer.error, rows_needed(accuracy)
     return {
         "name": escape_control_chars(answer.name),
-        "question": answer.question,
+        "question": escape_control_chars(displayed_title(answer)),
         "meaning": answer.meaning,
         "groups": answer.keys,
         "half_width": error.half_width_95,

@@ -16,7 +16,7 @@ from tightrope.documents.numbers import (
     power_of_ten,
     significant_text,
 )
-from tightrope.reporting.wording.answers import Answer, Row, rounded_row
+from tightrope.reporting.wording.answers import Answer, Row, printed_row
 from tightrope.reporting.wording.partial_release import as_number
 from tightrope.reporting.wording.promise import Certificate, Point, attack_rates, profile_points, tradeoff_points
 
@@ -108,6 +108,11 @@ def scale_from_numbers(numbers: Sequence[float], margin: float = 0.04) -> Scale:
     return Scale(low - spare, high + spare)
 
 
+def starts_at_zero(answer: Answer) -> bool:
+    """Return whether the values are amounts or shares, so that their axis begins at zero."""
+    return answer.additive or answer.in_percent
+
+
 def value_scale(answer: Answer) -> Scale | None:
     """Return the axis of an answer's values, which contains every value and most whiskers.
 
@@ -123,7 +128,7 @@ def value_scale(answer: Answer) -> Scale | None:
     shown = [min(max(end, low - reach), high + reach) for end in ends]
     numbers = [*values, *shown]
     scale = scale_from_numbers(numbers)
-    if not answer.additive:
+    if not starts_at_zero(answer):
         return scale
     return Scale(0.0, scale.high) if min(numbers) >= 0 else Scale(scale.low, max(scale.high, 0.0))
 
@@ -148,12 +153,16 @@ class Dot:
 
 @dataclass(frozen=True, slots=True)
 class ListChart:
-    """One line for each group, the values along it. ``name``: of its grid; ``zero``: start of the stems, or None."""
+    """One line for each group, the values along it. ``name``: of its grid; ``zero``: start of the stems, or None.
+
+    ``bars``: bars instead of stems and dots.
+    """
 
     name: str
     zero: float | None
     ticks: list[Tick]
     dots: list[Dot | None]
+    bars: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,10 +206,10 @@ def list_chart(answer: Answer, name: str) -> ListChart | None:
     scale = value_scale(answer)
     if scale is None or len(answer.published_values) < 2:
         return None
-    zero = scale.to_percent(0.0) if answer.additive else None
-    return ListChart(
-        name, zero, value_ticks(scale, answer, LIST_TICKS), [dot_from_row(row, scale) for row in answer.rows]
-    )
+    zero = scale.to_percent(0.0) if starts_at_zero(answer) else None
+    dots = [dot_from_row(row, scale) for row in answer.rows]
+    bars = answer.in_percent or (answer.has_bands and answer.additive)
+    return ListChart(name, zero, value_ticks(scale, answer, LIST_TICKS), dots, bars)
 
 
 def axis_chart(answer: Answer) -> AxisChart | None:
@@ -213,7 +222,6 @@ def axis_chart(answer: Answer) -> AxisChart | None:
     with_no_key = any(row.keys[0] is None for row in answer.rows)
     scale = scale_from_numbers(numbers)
     keys = Scale(scale.low, scale.high + 0.1 * (scale.high - scale.low)) if with_no_key else scale
-    decimals = answer.decimal_places
     dots: list[PlacedDot] = []
     for row in answer.rows:
         dot = dot_from_row(row, values)
@@ -221,7 +229,7 @@ def axis_chart(answer: Answer) -> AxisChart | None:
             continue
         key = as_number(row.keys[0])
         along = NO_KEY_AT if key is None else keys.to_percent(key)
-        said = rounded_row(row, decimals)  # as in the table
+        said = printed_row(answer, row)  # as in the table
         title = f"{row.key_labels[0]}: {said.value} ({said.lower} to {said.upper})"
         dots.append(PlacedDot(along, dot, title, no_key=key is None))
     return AxisChart(

@@ -21,6 +21,8 @@ from tightrope.reporting.wording.partial_release import PartialRelease
 
 KEPT = "/:;,[]{}()!$*@=+?|~"
 """Characters allowed unescaped in a quoted URL: no quotes, and no start of a tag or a reference."""
+LONGEST_ADDRESS = 250_000
+"""A file whose data URL is longer is not embedded in the page of a release, so that the page can be mailed."""
 CSV, JSON = "text/csv;charset=utf-8", "application/json;charset=utf-8"
 
 
@@ -35,13 +37,16 @@ class EmbeddedFile:
 
 
 def embedded_files(document: ReleaseResult | PartialRelease) -> list[EmbeddedFile]:
-    """Return the results and the certificate as files; one with a missing field is left out."""
+    """Return the results and the certificate as files; one with a missing field, or one that is too long, is left out.
+
+    Tables of noise can take megabytes: the certificate is then only the file next to the page.
+    """
     files: list[EmbeddedFile] = []
     if isinstance(document, ReleaseResult):
         files.append(embed_file("results.csv", "all results, with all digits", CSV, results_csv(document)))
     if isinstance(document.certificate, ReleaseCertificate):
         files.append(document_file(document.certificate, "certificate.json", "the certificate"))
-    return files
+    return [file for file in files if len(file.address) <= LONGEST_ADDRESS]
 
 
 def document_file(document: Struct, name: str, said: str) -> EmbeddedFile:

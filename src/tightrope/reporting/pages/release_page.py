@@ -27,7 +27,7 @@ from tightrope.reporting.charts.page_charts import (
 from tightrope.reporting.pages.blocks import EmbeddedFile, embedded_files
 from tightrope.reporting.wording import promise, sentences
 from tightrope.reporting.wording.accounts import rate_text
-from tightrope.reporting.wording.answers import Answer, RoundedValues, extra_columns, rounded_row, shown_answers
+from tightrope.reporting.wording.answers import Answer, RoundedValues, extra_columns, printed_row, shown_answers
 from tightrope.reporting.wording.method import MethodAppendix, release_method
 from tightrope.reporting.wording.partial_release import PartialMechanism, PartialRelease
 from tightrope.reporting.wording.promise import Certificate, PrivacyPromise, privacy_promise
@@ -50,13 +50,13 @@ class AnswerLine:
 
 def answer_lines(answer: Answer, dots: Sequence[Dot | None] = ()) -> list[AnswerLine]:
     """Return one line for each group, in the order of the keys, each with its dot if there is a list chart."""
-    decimals, drawn = answer.decimal_places, dots or [None] * len(answer.rows)
+    drawn = dots or [None] * len(answer.rows)
     before = [None, *(row.keys[:1] for row in answer.rows)]
     every = zip(answer.rows, drawn, before, extra_columns(answer)[1], strict=False)
     return [
         AnswerLine(
             keys=row.key_labels,
-            rounded_values=rounded_row(row, decimals),
+            rounded_values=printed_row(answer, row),
             dot=dot,
             is_suppressed=row.value is None,
             first=row.keys[:1] != previous,
@@ -74,7 +74,10 @@ def narrower_than_dots(dots: Sequence[Dot | None]) -> bool:
 
 PLACED = "LMN"
 """Unicode classes of letters, of combining marks (needed in many scripts) and of numbers."""
-MOST_LINES = 2_000  # more make the page slow, and too long to read
+MOST_LINES = 800
+"""Number of table lines on a page, over all answers: more make it too large to mail, and too long to read."""
+FEWEST_LINES = 100
+"""Every answer has up to this many lines, however many others there are."""
 DENSE_FROM = 25
 SCROLLS_FROM = {"beside a chart": 11, "as a chart": 61}
 
@@ -88,6 +91,8 @@ class AnswerView:
     """Its anchor on the page, for links: derived from the name, the same in every release."""
     description: str
     heading: str
+    left_out: str
+    """The estimated share of rows left out, in a sentence; empty if unknown."""
     question_text: str
     by: tuple[str, ...]
     groups: int
@@ -98,6 +103,7 @@ class AnswerView:
     hidden_intervals: bool
     cut_whiskers: bool
     suppressed_count: int
+    missing_groups: str
     statement: str
     typical_error: str
     error_label: str
@@ -147,12 +153,19 @@ class ReleasePage:
     method: MethodAppendix | None
     """The appendix; None if no mechanism is listed."""
 
+    @property
+    def embeds_certificate(self) -> bool:
+        """Return whether the certificate is inside the page."""
+        return any(file.name == "certificate.json" for file in self.embedded_files)
+
 
 def page_view(document: ReleaseResult | PartialRelease) -> ReleasePage:
     """Return the contents of the page of a release."""
     read = shown_answers(document)
+    most_lines = max(FEWEST_LINES, MOST_LINES // max(1, sum(len(answer.rows) > FEWEST_LINES for answer in read)))
     answers = [
-        answer_view(answer, place) for answer, place in zip(read, answer_anchors([a.name for a in read]), strict=True)
+        replace(answer_view(answer, place, most_lines), left_out=sentences.left_out_text(document, answer.name))
+        for answer, place in zip(read, answer_anchors([a.name for a in read]), strict=True)
     ]
     # The statement on intervals is the same for most answers: show it once.
     first_with = {answer.statement: answer.anchor for answer in reversed(answers)}
@@ -208,9 +221,9 @@ def anchor_from_name(name: str) -> str:
     return f"{plain or 'answer'}--{hashlib.sha256(name.encode(errors='surrogatepass')).hexdigest()[:8]}"
 
 
-def answer_view(answer: Answer, place: str) -> AnswerView:
-    """Return one answer as displayed, with this anchor."""
-    groups, answer = len(answer.rows), replace(answer, rows=answer.rows[:MOST_LINES])
+def answer_view(answer: Answer, place: str, most_lines: int = MOST_LINES) -> AnswerView:
+    """Return one answer as displayed, with this anchor and at most this many lines."""
+    groups, answer = len(answer.rows), replace(answer, rows=answer.rows[:most_lines])
     axis = axis_chart(answer)
     listed = None if axis else list_chart(answer, f"grid-{place}")
     dots = [placed.dot for placed in axis.dots] if axis else listed.dots if listed else []
@@ -219,6 +232,7 @@ def answer_view(answer: Answer, place: str) -> AnswerView:
         anchor=f"answer-{place}",
         description=escape_control_chars(answer.description),
         heading=sentences.answer_heading(answer),
+        left_out="",
         question_text=sentences.question_sentence(answer),
         by=tuple(map(escape_control_chars, answer.by)),
         groups=groups,
@@ -230,7 +244,8 @@ def answer_view(answer: Answer, place: str) -> AnswerView:
         cut_whiskers=any(dot is not None and (dot.cut_lower or dot.cut_upper) for dot in dots),
         suppressed_count=answer.suppressed_count,
         statement=answer.error.statement,
-        typical_error=sentences.typical_error(answer.error),
+        missing_groups=sentences.missing_groups_text(answer),
+        typical_error=sentences.typical_error(answer),
         error_label=sentences.expected_error_label(answer.kind).capitalize(),
         error_rows=sentences.error_rows(answer),
         noise=sentences.noise_lines(answer),

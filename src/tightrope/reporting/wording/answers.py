@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from decimal import Context
 from statistics import median
+
+from msgspec import structs
 
 from tightrope.documents.days import TIME_UNITS, time_text
 from tightrope.documents.escaping import escape_control_chars, part_named
@@ -40,8 +43,8 @@ class Row:
     value: float | None
     lower: float | None
     upper: float | None
-    range_label: str = ""
-    """The label of the last key, if it is a part of a range."""
+    band_labels: Mapping[int, str] = field(default_factory=dict)
+    """The labels of the keys that are bands of a range, by position."""
     extra_values: Json = field(default_factory=dict)
     """The additional published values."""
     time_unit: str = ""
@@ -57,8 +60,7 @@ class Row:
     @property
     def key_labels(self) -> tuple[str, ...]:
         """The keys as text."""
-        own = tuple(key_text(key) for key in self.keys)
-        return (*own[:-1], self.range_label) if self.range_label else own
+        return tuple(self.band_labels.get(index) or key_text(key) for index, key in enumerate(self.keys))
 
     @property
     def sort_key(self) -> tuple[tuple[int, float, str], ...]:
@@ -107,11 +109,18 @@ class Answer:
     title: str = ""
     description: str = ""
     unit: str = ""
+    label: str = ""
     kind: str = ""
     time_unit: str = ""
     """The unit of values that are shown as dates or instants; empty for numbers."""
     ranked: bool = False
     """True if the groups are ranked, largest first, rather than ordered by their keys."""
+    in_percent: bool = False
+    """True if the values are shares in percent."""
+    has_bands: bool = False
+    """True if a key is a band of a range."""
+    k: int | None = None
+    """The number of largest groups asked for."""
 
     @property
     def published_values(self) -> list[float]:
@@ -143,8 +152,8 @@ class Answer:
 
     @property
     def has_numeric_axis(self) -> bool:
-        """Return whether the groups are numbers, and enough of them to stand along an axis."""
-        if self.ranked or len(self.by) != 1:
+        """Return whether the groups are numbers, and enough of them to stand along an axis; bands are bars instead."""
+        if self.ranked or self.has_bands or len(self.by) != 1:
             return False
         keys = [as_number(row.keys[0]) for row in self.rows if row.keys[0] is not None]
         return None not in keys and len(set(keys)) >= FEWEST_ON_AN_AXIS
@@ -178,13 +187,22 @@ def shown_answer(source: AnswerDocument | PartialAnswer) -> Answer:
     ranked = any("best_rank" in record for record in source.rows)
     unit = (source.unit or "").strip()
     time_unit = unit if unit in TIME_UNITS else ""
+    in_percent = source.kind == "proportion" and not source.unit
+    factor = 100 if in_percent else 1
     rows: list[Row] = []
     for record in source.rows:
         keys = tuple(record.get(name) for name in by)
-        part = part_named(keys[-1], source.edges) if source.edges and keys else ""
+        edges_by_name = {**source.bands, **({by[-1]: source.edges} if source.edges and by else {})}
+        bands = {
+            index: part_named(key, edges_by_name[name])
+            for index, (name, key) in enumerate(zip(by, keys, strict=True))
+            if edges_by_name.get(name)
+        }
         charged = {name: record[name] for name in PAID if name in record}
-        value, lower, upper = (as_number(record.get(name)) for name in MEASURES)
-        rows.append(Row(keys, value, lower, upper, part, charged, time_unit))
+        value, lower, upper = (
+            None if (number := as_number(record.get(name))) is None else number * factor for name in MEASURES
+        )
+        rows.append(Row(keys, value, lower, upper, bands, charged, time_unit))
     return Answer(
         name=source.name.strip(),
         question=source.question.strip(),
@@ -194,15 +212,44 @@ def shown_answer(source: AnswerDocument | PartialAnswer) -> Answer:
         by=by,
         discovered=source.keys == "discovered" if source.keys else None,
         rows=tuple(rows if ranked else sorted(rows, key=lambda row: row.sort_key)),
-        error=source.error,
+        error=_scaled_errors(source.error, factor),
         noise=source.noise,
         notes=source.notes,
         title=(source.title or "").strip(),
         description=(source.description or "").strip(),
         unit="" if time_unit else unit,
         time_unit=time_unit,
+        label=source.label.strip(),
         kind=source.kind,
         ranked=ranked,
+        in_percent=in_percent,
+        has_bands=bool(source.edges or source.bands),
+        k=None if source.k is None else int(source.k),
+    )
+
+
+def _scaled_errors(error: ErrorStatement | PartialErrors, factor: int) -> ErrorStatement | PartialErrors:
+    """Return the errors times a factor."""
+    if factor == 1:
+        return error
+
+    def scaled(number: float | None) -> float | None:
+        return None if number is None else number * factor
+
+    sizes = [
+        structs.replace(
+            size,
+            expected_absolute_error=scaled(size.expected_absolute_error),
+            half_width_95=scaled(size.half_width_95),
+        )
+        for size in error.by_group_size
+    ]
+    return structs.replace(
+        error,
+        expected_absolute_error=scaled(error.expected_absolute_error),
+        half_width_95=scaled(error.half_width_95),
+        worst_error=scaled(error.worst_error),
+        by_group_size=tuple(sizes),
     )
 
 
@@ -224,6 +271,10 @@ def extra_columns(answer: Answer) -> Table:
             (fixed_text(at, digits), fixed_text(lower, digits, DOWN), fixed_text(upper, digits, UP))
             for at, lower, upper in found
         ]
+    if any("noisy" in row.extra_values for row in answer.rows):
+        # Least squares changed the value: the raw noisy number stands next to it.
+        raw = [as_number(row.extra_values.get("noisy")) for row in answer.rows]
+        return ("before adjustment",), [(fixed_text(number, answer.decimal_places),) for number in raw]
     if any("best_rank" in row.extra_values for row in answer.rows):
         return ("rank",), [(row.rank_range,) for row in answer.rows]
     return (), [() for _ in answer.rows]
@@ -253,6 +304,17 @@ class RoundedValues:
         """The margin of error as printed after the value."""
         alone = self.plus_minus in ("", MISSING) or self.plus_minus.startswith("+")
         return self.plus_minus if alone else f"± {self.plus_minus}"
+
+
+def printed_row(answer: Answer, row: Row) -> RoundedValues:
+    """Return ``rounded_row`` with the answer's decimals; shares are in percent, their margins in percentage points."""
+    texts = rounded_row(row, answer.decimal_places)
+    if not answer.in_percent:
+        return texts
+    value, lower, upper = (
+        text if text in (SUPPRESSED, MISSING) else f"{text} %" for text in (texts.value, texts.lower, texts.upper)
+    )
+    return replace(texts, value=value, lower=lower, upper=upper)
 
 
 def rounded_row(row: Row, decimals: int) -> RoundedValues:

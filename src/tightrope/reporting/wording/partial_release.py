@@ -152,6 +152,9 @@ class PartialAnswer(Struct, frozen=True, kw_only=True):
     title: str | None = None
     description: str | None = None
     unit: str | None = None
+    label: str = ""
+    bands: Mapping[str, tuple[object, ...]] = {}
+    k: float | None = None
     rows: tuple[Json, ...] = ()
 
 
@@ -159,6 +162,10 @@ class PartialBias(Struct, frozen=True, kw_only=True):
     """The effect of bounding and clamping in a sentence, and the names of the answers."""
 
     answers: tuple[str, ...] = ()
+    kind: str = ""
+    share: float | None = None
+    lower: float | None = None
+    upper: float | None = None
     statement: str = ""
 
 
@@ -256,6 +263,9 @@ _READERS: dict[Any, Callable[[object], object]] = {
     tuple[Json, ...]: lambda value: tuple(item for item in _list_items(value) if isinstance(item, Mapping)),
     tuple[tuple[str, str], ...]: lambda value: tuple(
         (str(item[0]), str(item[1])) for item in _list_items(value) if isinstance(item, list | tuple) and len(item) == 2
+    ),
+    Mapping[str, tuple[object, ...]]: lambda value: (
+        {str(key): tuple(_list_items(edges)) for key, edges in value.items()} if isinstance(value, Mapping) else {}
     ),
     Mapping[str, str]: lambda value: (
         {str(key): as_text(text) for key, text in value.items()} if isinstance(value, Mapping) else {}

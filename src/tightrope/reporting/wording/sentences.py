@@ -6,10 +6,13 @@ from dataclasses import dataclass
 
 from tightrope.documents.escaping import escape_control_chars
 from tightrope.documents.numbers import MISSING, UP, percent_text, significant_text
-from tightrope.documents.release import ErrorStatement, ReleaseResult
-from tightrope.reporting.wording.answers import Answer
-from tightrope.reporting.wording.partial_release import PartialErrors, PartialRelease
+from tightrope.documents.release import ReleaseResult, displayed_title
+from tightrope.documents.wording import share_text
+from tightrope.reporting.wording.answers import Answer, rounded_row
+from tightrope.reporting.wording.partial_release import PartialRelease
 
+FORMER_TOO_NOISY = "the noise is too large"
+"""The beginning of statements up to version 0.2.0 that say that the noise is too large to say anything."""
 NOTHING_SHOWN = "Every group is suppressed: none is large enough."
 MARGIN = "95 % margin of error"
 STATISTICS = {
@@ -55,34 +58,53 @@ class ErrorRow:
 
 
 def bias_statements(document: ReleaseResult | PartialRelease) -> list[tuple[str, str]]:
-    """Return one sentence for each effect of bounding and clamping, with the names of the answers it concerns."""
-    said: dict[str, list[str]] = {}
-    for cost in document.bias:
-        said.setdefault(cost.statement, []).extend(cost.answers)
-    return [
+    """Return one sentence for each effect of bounding and clamping, with the names of the answers it concerns.
+
+    Effects about which the noise leaves nothing to say are one sentence together, the last one.
+    """
+    names_by_statement: dict[str, list[str]] = {}
+    for bias in document.bias:
+        statement = "" if bias.statement.startswith(FORMER_TOO_NOISY) else bias.statement
+        names_by_statement.setdefault(statement, []).extend(bias.answers)
+    too_noisy = names_by_statement.pop("", None)
+    sentences = [
         (escape_control_chars(statement[:1].upper() + statement[1:]) + ".", ", ".join(dict.fromkeys(names)))
-        for statement, names in said.items()
-        if statement
+        for statement, names in names_by_statement.items()
     ]
+    if too_noisy:
+        text = f"The noise is too large to say how many {'other ' if sentences else ''}rows or values this concerns."
+        sentences.append((text, ", ".join(dict.fromkeys(too_noisy))))
+    return sentences
+
+
+def left_out_text(document: ReleaseResult | PartialRelease, name: str) -> str:
+    """Return the estimated share of the rows of an answer that were left out, as a sentence; empty if unknown."""
+    for bias in document.bias:
+        shares = (bias.share, bias.lower, bias.upper)
+        if bias.kind == "left out" and name in bias.answers and None not in shares:
+            share, lower, upper = (share or 0.0 for share in shares)
+            text = share_text(share, lower, upper, "its rows were left out")
+            return f"{text[:1].upper()}{text[1:]}." if text else ""
+    return ""
 
 
 def answer_heading(answer: Answer) -> str:
-    """Return the question with a capital letter, else the name of the answer.
+    """Return the title of an answer, which states the bound on a person's rows.
 
     >>> from tightrope.reporting.wording.answers import shown_answer
     >>> from tightrope.reporting.wording.partial_release import PartialAnswer
     >>> answer_heading(shown_answer(PartialAnswer(question="mean of x by educ")))
     'Mean of x by educ'
     """
-    shown = escape_control_chars(answer.title or answer.question or answer.name.replace("_", " ") or "Answer")
-    return shown[0].upper() + shown[1:]
+    return escape_control_chars(displayed_title(answer))
 
 
 def question_sentence(answer: Answer) -> str:
     """Return one or two sentences: meaning of the numbers, their groups, and how the groups were found."""
     groups = " and ".join(f"“{escape_control_chars(name)}”" for name in answer.by)
     each = f", for each {groups}" if groups else ""
-    each = f", in {answer.unit}{each}" if answer.unit else each
+    unit = "percent" if answer.in_percent else answer.unit
+    each = f", in {unit}{each}" if unit else each
     origin = ""
     if groups and answer.discovered:
         origin = "The groups were discovered in the data; groups with too few rows are suppressed."
@@ -155,14 +177,41 @@ def error_text(error: float | None, suppressed: float | None) -> str:
     return MISSING if (suppressed or 0.0) > PROBABLY else significant_text(error, 2, UP)
 
 
-def typical_error(error: ErrorStatement | PartialErrors) -> str:
-    """Return a sentence on the errors that are independent of a group's size; empty if they are not stated."""
+def missing_groups_text(answer: Answer) -> str:
+    """Return why fewer of the largest groups are shown than were asked for; empty if all are shown."""
+    shown = len(answer.rows)
+    if answer.k is None or shown >= answer.k:
+        return ""
+    if answer.discovered:
+        return f"{shown} of {answer.k:,} groups are shown: all others have too few rows and are suppressed."
+    return f"{shown} of {answer.k:,} groups are shown: the plan lists no more."
+
+
+def typical_error(answer: Answer) -> str:
+    """Return a sentence on the errors that are independent of a group's size; empty if they are not stated.
+
+    The margin of error is the one that stands in the table, in its digits.
+    """
+    error = answer.error
     expected, half, worst = error.expected_absolute_error, error.half_width_95, error.worst_error
     said = [f"expected absolute error {significant_text(expected, 2, UP)}"] if expected is not None else []
-    said += [f"{MARGIN} ± {significant_text(half, 3, UP)}"] if half is not None else []
+    said += [f"{MARGIN} ± {_margin_text(answer, half)}"] if half is not None else []
     said += [f"maximum error ± {significant_text(worst, 3, UP)}"] if worst is not None else []
     listed = ", ".join(said)
     return f"{listed[:1].upper()}{listed[1:]}." if said else ""
+
+
+def _margin_text(answer: Answer, half_width: float) -> str:
+    """Return a margin of error with the digits of the table if one of its margins is the same up to rounding."""
+    decimals = answer.decimal_places
+    last_digit = 10.0**-decimals
+    shown = {
+        row.half_width: rounded_row(row, decimals).plus_minus
+        for row in answer.rows
+        if row.half_width is not None and abs(row.half_width - half_width) <= last_digit
+    }
+    same = [text for _, text in sorted(shown.items()) if text and text[0].isdigit()]
+    return same[-1] if same else significant_text(half_width, 3, UP)
 
 
 def expected_error_label(kind: str) -> str:
