@@ -342,7 +342,7 @@ class NoisePlan:
         # A query of the number of rows per person, or one with a group for each listed key, leaves none out.
         is_in_all_groups = not question.asked.by or (keys is not None and bounds.max_groups >= len(keys))
         unit = PrivacyUnit(
-            "" if question.row_count_steps else bounds.person_column or "",
+            "" if question.row_count_steps else str(bounds.person_column or ""),
             bounds.max_rows,
             bounds.max_rows_per_group if question.asked.by else None,
             None if is_in_all_groups else bounds.max_groups,
