@@ -420,3 +420,18 @@ def test_instants_of_nanoseconds_come_back_as_they_were():
         value = pandas.Timestamp(text)
         assert from_stored_form(json.loads(json.dumps(to_stored_form(value)))) == value
     assert to_stored_form(pandas.Timestamp("2026-03-01T12:00")) == {"datetime": "2026-03-01T12:00:00"}
+
+
+def test_a_spent_budget_is_said_to_be_spent_and_a_renewing_limit_to_renew(place, tmp_path):
+    """Neither is answered by advice to take a larger budget."""
+    session(place).plan(ASKED).release()
+    with pytest.raises(InsufficientBudgetError, match=r"0 is left.*no further answers from this dataset") as spent:
+        session(place).plan(ASKED, budget_fraction="0.1").release()
+    yearly = tr.ledger.Limit("yearly", tr.Budget(epsilon="0.5", delta="1e-6"), every="year")
+    limited = session(tmp_path / "limited", limits=[yearly])
+    limited.plan(ASKED, budget_fraction="0.5").release()
+    with pytest.raises(InsufficientBudgetError, match="this limit renews after 'yearly 2") as waiting:
+        limited.plan(ASKED, budget_fraction="0.1").release()
+    for error in (spent, waiting):
+        assert "larger" not in str(error.value)
+        assert "computing with them costs nothing" in str(error.value)
