@@ -6,18 +6,20 @@ from typing import Annotated
 
 import typer
 
+from tightrope.cli.errors import Interrupted
 from tightrope.cli.options import AsJson, PlanPath, command_app
 from tightrope.cli.output import echo_lines, print_json, show_spinner
 from tightrope.cli.release import ledger_summary
 from tightrope.documents.document import plain_data
-from tightrope.errors import InputError
+from tightrope.errors import NOTHING_SPENT, InputError
 
 SUGGEST_EXAMPLE = """\b
 Example:
   tightrope suggest visits.toml
   tightrope suggest visits.toml --largest-rows 366
 
-Exit codes: 0 done; 2 bad input, 3 not enough budget left: nothing was charged.
+Exit codes: 0 done; 2 bad input, 3 not enough budget left: nothing was charged. If the command is stopped after the
+charge, the next run finishes it at no cost.
 """
 Fraction = Annotated[
     str | None,
@@ -53,17 +55,20 @@ def suggest(
     from tightrope.release.plan_file import load_plan_file
     from tightrope.release.plan_sections import SUGGESTION_FRACTION
 
-    file = load_plan_file(path)
-    if file.document.privacy_unit.each_row:
-        raise InputError.from_text("each_row", "each row is a person, so each person has one row")
-    entries_before = file.last_ledger_entry()
-    with show_spinner("Counting people by their number of rows ..."):
-        suggested = file.open_ledger_session().suggest_max_rows(
-            budget_fraction=budget_fraction or SUGGESTION_FRACTION,
-            where=file.document.where,
-            largest_rows=largest_rows,
-            key=key,
-        )
+    try:
+        file = load_plan_file(path)
+        if file.document.privacy_unit.each_row:
+            raise InputError.from_text("each_row", "each row is a person, so each person has one row")
+        entries_before = file.last_ledger_entry()
+        with show_spinner("Counting people by their number of rows ..."):
+            suggested = file.open_ledger_session().suggest_max_rows(
+                budget_fraction=budget_fraction or SUGGESTION_FRACTION,
+                where=file.document.where,
+                largest_rows=largest_rows,
+                key=key,
+            )
+    except KeyboardInterrupt as stop:  # from the charge on, its text says what became of the budget
+        raise Interrupted(str(stop) or NOTHING_SPENT) from None
     certificate, size = suggested.answers.certificate_data, suggested.size
     if as_json:
         limits = {"persons": size.persons, "rows": size.rows, "share_left_out": size.left_out}

@@ -446,6 +446,8 @@ class Session(SingleUseObject):
         refuse_each_row(self._person)
         maximum = None if largest_rows is None else check_integer("largest_rows", largest_rows)
         plan = self.plan([rows_question(where)], budget_fraction=budget_fraction, key=key)
+        if key is None:
+            plan = self.resumed(plan)
         ((noise,),) = plan.noises()
         return suggested_rows(plan.release(), noise, maximum)
 

@@ -69,3 +69,19 @@ def test_what_cannot_be_suggested_is_refused_before_a_charge(run, folder):
     assert not (folder / "tightrope.ledger").exists() or "0 releases" in run("ledger", "show", folder / "plan.toml").out
     assert run("suggest", folder / "plan.toml", "--budget-fraction", "0.9").code == 0
     run("suggest", folder / "plan.toml", "--budget-fraction", "0.2").refused_with("0.1 is left", code=3)
+
+
+def test_a_suggestion_stopped_after_its_charge_is_finished_by_the_next_run(run, folder, monkeypatch):
+    """Ctrl-C while the table is read: the line says what was spent, and the next run is not charged."""
+
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("tightrope.release.build_answers.TableRelease.read_and_draw", interrupted)
+        run("suggest", folder / "plan.toml").refused_with("the budget was spent, and nothing was published", code=130)
+    shown = json.loads(run("suggest", folder / "plan.toml", "--json").out)
+    assert shown["certificate"]["entry"]["left"] == "19/20"
+    with monkeypatch.context() as patch:
+        patch.setattr("tightrope.release.session.Session.suggest_max_rows", interrupted)
+        run("suggest", folder / "plan.toml").refused_with("interrupted", "nothing was spent", code=130)
