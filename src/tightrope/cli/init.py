@@ -76,7 +76,7 @@ def init(asked: InitSettings) -> None:
 
     Reads only the names and types of its columns.
     """
-    from tightrope.release.plan_sections import StarterOptions, starter_plan_text
+    from tightrope.release.plan_sections import SUGGESTION_FRACTION, StarterOptions, starter_plan_text
     from tightrope.tables import open_source
 
     target = Path(asked.out)
@@ -115,7 +115,8 @@ def init(asked: InitSettings) -> None:
     echo_lines(f"Wrote {target}, a complete plan. Add your questions, then:")
     if person is not None and chosen.rows is None:
         echo_lines(
-            f"  tightrope suggest {target}   suggests max_rows, the most rows of one person that are used (now 1)"
+            f"  tightrope suggest {target}   suggests max_rows, the most rows of one person that are used (now 1); "
+            f"charges {SUGGESTION_FRACTION} of the budget"
         )
     echo_lines(f"  tightrope plan {target}      how accurate each answer will be; spends nothing")
     echo_lines(f"  tightrope release {target}   charges the budget and writes the report")
@@ -152,7 +153,7 @@ def collect_settings(
     schema: Schema, ask: Ask, person: str | None, *, each_row: bool, max_rows: int | None = None
 ) -> tuple[str | None, StarterOptions]:
     """The column of the person and what else was chosen; nothing is read but the schema."""
-    from tightrope.release.plan_sections import StarterOptions, is_a_noun
+    from tightrope.release.plan_sections import SUGGESTION_FRACTION, StarterOptions, is_a_noun
     from tightrope.release.settings import MAX_BOUND
 
     if person is None and not each_row:
@@ -165,7 +166,8 @@ def collect_settings(
         if rows is None:
             words = (
                 "How many rows of one person may be used, at most? Further rows are left out of every answer. (empty: "
-                "1 for now; tightrope suggest PLAN suggests a number from the table)"
+                "1 for now; tightrope suggest PLAN suggests a number from the table, for a fraction of "
+                f"{SUGGESTION_FRACTION} of the budget)"
             )
 
             def checked_count(said: str) -> str | None:

@@ -88,7 +88,7 @@ class DuckDBFile:
             except errors.ConnectionException:
                 return (
                     "this process has the file open in another connection; close that connection, or pass a table of "
-                    "it: connection.table('...')"
+                    "it: con.table('...')"
                 )
             except errors.IOException as error:
                 holder = LOCK_HOLDER.search(str(error))
