@@ -323,25 +323,27 @@ def _suppress_empty_quantiles(tasks: Sequence[QueryGroup], answers: dict[Query, 
         for question in task.ordered_queries
         if isinstance(question, count_query)
     }
-    for task in tasks:
-        groups = () if task.cells_per_group is None else tuple(map(str, task.by[:-1]))
-        for question in task.ordered_queries:
-            if not isinstance(question, quantile) or question.counted:
-                continue
-            low, high = question.clamp_bounds
-            # Counts of all groups together, and of each group.
-            for by in {(), groups}:
-                columns = question.key_columns if by else ()
-                counts = {
-                    tuple(row[column] for column in columns): row["lower"]
-                    for row in counts_by_rows.get((str(task.where), by), [])
-                }
-                rows = []
-                for row in answers[question].rows:
-                    lower = counts.get(tuple(row[column] for column in columns))
-                    may_be_empty = lower is not None and lower <= 0
-                    rows.append({**row, "value": None, "lower": low, "upper": high} if may_be_empty else row)
-                answers[question] = replace(answers[question], rows=rows)
+    selected = [
+        (task, question)
+        for task in tasks
+        for question in task.ordered_queries
+        if isinstance(question, quantile) and not question.counted
+    ]
+    for task, question in selected:
+        low, high = question.clamp_bounds
+        # Counts of all groups together, and of each group: the last term of ``by`` is the cell.
+        for by in {(), tuple(map(str, task.by[:-1]))}:
+            columns = question.key_columns if by else ()
+            counts = {
+                tuple(row[column] for column in columns): row["lower"]
+                for row in counts_by_rows.get((str(task.where), by), [])
+            }
+            rows = []
+            for row in answers[question].rows:
+                lower = counts.get(tuple(row[column] for column in columns))
+                may_be_empty = lower is not None and lower <= 0
+                rows.append({**row, "value": None, "lower": low, "upper": high} if may_be_empty else row)
+            answers[question] = replace(answers[question], rows=rows)
 
 
 def _suppressed_group_count(

@@ -167,7 +167,8 @@ class Table:
     def _snapshot_of_engine(self, names: Sequence[str], max_text_bytes: int | None) -> Iterator[SnapshotRows]:
         """Copy the named columns once, through the source's own database."""
         with ExitStack() as stack:
-            with self._hold_connection():
+            with ExitStack() as reading:
+                reading.enter_context(self._hold_connection())
                 rows = engine_call("prepare the rows", lambda: _select_or_count(self._load_rows(names), names))
                 types = {name: rows[name].type() for name in rows.columns}
                 if self.backend_adapter.hold_snapshot is not None:
@@ -175,10 +176,11 @@ class Table:
                     connection, snapshot = stack.enter_context(held)
                 else:
                     portable = engine_call("prepare the rows", lambda: to_portable_types(rows))
-                    with self.backend_adapter.open_stream(self._connection, portable, MAX_BATCH_ROWS) as reader:
-                        connection, snapshot = stack.enter_context(
-                            materialize_rows(RowSource(reader.schema, lambda: iterate_batches(reader)), max_text_bytes)
-                        )
+                    stream = self.backend_adapter.open_stream(self._connection, portable, MAX_BATCH_ROWS)
+                    reader = reading.enter_context(stream)
+                    connection, snapshot = stack.enter_context(
+                        materialize_rows(RowSource(reader.schema, lambda: iterate_batches(reader)), max_text_bytes)
+                    )
             yield types, connection, snapshot
 
 
