@@ -85,9 +85,9 @@ def test_what_was_paid_and_never_answered_is_found_by_its_plan(account):
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("privacy_unit", "city"), ("max_rows", 4), ("max_groups", 1), ("means", "an aircraft"), ("privacy_unit", None)],
+    [("privacy_unit", "city"), ("means", "an aircraft"), ("privacy_unit", None)],
 )
-def test_a_dataset_with_another_person_or_bounds_is_refused(opened, account, name, value):
+def test_a_dataset_with_another_person_is_refused(opened, account, name, value):
     with pytest.raises(InputError, match=rf"{name}.*another dataset"):
         opened().declare_dataset(identity(**{name: value}), [TOTAL])
 

@@ -70,16 +70,30 @@ def test_a_certificate_names_its_entry(place):
 @pytest.mark.parametrize(
     "changes",
     [
-        {"max_rows": 3},
         {"privacy_unit": "day"},
         {"budget": tr.Budget(epsilon=2, delta="1e-6")},
         {"source": table(y=[1] * 900)},
     ],
 )
-def test_another_person_bounds_promise_or_schema_is_refused(place, changes):
+def test_another_person_promise_or_schema_is_refused(place, changes):
     session(place)
     with pytest.raises(InputError, match="ledger has"):
         session(place, **changes)
+
+
+def test_plans_of_a_dataset_may_use_other_bounds_and_share_its_budget(place):
+    """A suggested bound can be used in the ledger that paid for it; each certificate has the bounds of its release."""
+    suggested = session(place, max_rows=1).suggest_max_rows(budget_fraction="0.25", key="bound")
+    wider = session(place, max_rows=3)
+    answers = wider.plan(ASKED, budget_fraction="0.75", key="march").release()
+    assert answers.certificate["neighbors"]["max_rows"] == 3
+    assert {mechanism["rows"] for mechanism in answers.certificate["mechanisms"]} == {3}
+    assert session(place).spent["budget_fraction"] == "1"
+    assert check_ledger(Ledger(place), [answers.certificate_data.entry]).problems == ()
+    again = session(place, max_rows=3).suggest_max_rows(budget_fraction="0.25", key="bound")
+    assert (again.max_rows, again.size) == (suggested.max_rows, suggested.size)
+    with pytest.raises(InputError, match="key"):
+        session(place, max_rows=2).plan(ASKED, budget_fraction="0.75", key="march").release()
 
 
 def test_the_same_key_gives_the_same_answers_and_costs_nothing(place):
@@ -406,3 +420,18 @@ def test_instants_of_nanoseconds_come_back_as_they_were():
         value = pandas.Timestamp(text)
         assert from_stored_form(json.loads(json.dumps(to_stored_form(value)))) == value
     assert to_stored_form(pandas.Timestamp("2026-03-01T12:00")) == {"datetime": "2026-03-01T12:00:00"}
+
+
+def test_a_spent_budget_is_said_to_be_spent_and_a_renewing_limit_to_renew(place, tmp_path):
+    """Neither is answered by advice to take a larger budget."""
+    session(place).plan(ASKED).release()
+    with pytest.raises(InsufficientBudgetError, match=r"0 is left.*no further answers from this dataset") as spent:
+        session(place).plan(ASKED, budget_fraction="0.1").release()
+    yearly = tr.ledger.Limit("yearly", tr.Budget(epsilon="0.5", delta="1e-6"), every="year")
+    limited = session(tmp_path / "limited", limits=[yearly])
+    limited.plan(ASKED, budget_fraction="0.5").release()
+    with pytest.raises(InsufficientBudgetError, match="this limit renews after 'yearly 2") as waiting:
+        limited.plan(ASKED, budget_fraction="0.1").release()
+    for error in (spent, waiting):
+        assert "larger" not in str(error.value)
+        assert "computing with them costs nothing" in str(error.value)

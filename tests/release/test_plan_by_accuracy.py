@@ -146,7 +146,7 @@ def test_a_plan_file_and_the_command_say_the_same(session, tmp_path):
     path.write_text(PLAN)
     result = CliRunner().invoke(app, ["plan", str(path), "--margin-of-error", "count_by_city=40"])
     assert result.exit_code == 0, result.output
-    assert f"This plan uses a fraction of {share} of the budget." in result.output
+    assert f"A release of this plan takes {share} of the whole budget;" in " ".join(result.output.split())
     refused = CliRunner().invoke(app, ["plan", str(path), "--margin-of-error", "count_by_city"])
     assert refused.exit_code == 2
 

@@ -46,6 +46,12 @@ Interactive = Annotated[
     bool, typer.Option("--interactive", help="Ask for the privacy unit, a first count and a first average.")
 ]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite an existing plan.")]
+MaxRows = Annotated[
+    int | None,
+    typer.Option(
+        "--max-rows", min=1, help="The most rows of one person that are used. 'tightrope suggest PLAN' suggests one."
+    ),
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +61,7 @@ class InitSettings:
     data: Data
     privacy_unit: Person = None
     each_row: EachRow = False
+    max_rows: MaxRows = None
     table: TableName = None
     dialect: Dialect = None
     out: Out = "plan.toml"
@@ -69,7 +76,7 @@ def init(asked: InitSettings) -> None:
 
     Reads only the names and types of its columns.
     """
-    from tightrope.release.plan_sections import starter_plan_text
+    from tightrope.release.plan_sections import SUGGESTION_FRACTION, StarterOptions, starter_plan_text
     from tightrope.tables import open_source
 
     target = Path(asked.out)
@@ -83,12 +90,16 @@ def init(asked: InitSettings) -> None:
         )
     if target.exists() and not asked.force:
         raise InputError.from_text("--out", f"{target} already exists; choose --out PLAN, or --force to overwrite it")
+    if asked.each_row and asked.max_rows not in (None, 1):
+        raise InputError.from_text("--max-rows", "leave it out: with --each-row every person has one row")
     marks = _csv_options(asked.dialect)
     opened = open_source(asked.data, table=asked.table, dialect=marks or None)
     schema = opened.schema
-    person, chosen = asked.privacy_unit, None
+    person, chosen = asked.privacy_unit, StarterOptions(asked.max_rows)
     if asked.interactive:
-        person, chosen = collect_settings(schema, prompt_answer, person, each_row=asked.each_row)
+        person, chosen = collect_settings(
+            schema, prompt_answer, person, each_row=asked.each_row, max_rows=asked.max_rows
+        )
     # The path of the data as the plan has it: relative to the plan.
     place = asked.data if "://" in asked.data else Path(os.path.relpath(asked.data, target.parent)).as_posix()
     text = starter_plan_text(schema, place, person, table=asked.table, dialect=marks, chosen=chosen)
@@ -96,11 +107,17 @@ def init(asked: InitSettings) -> None:
     write_file(target, text)
     if asked.as_json:
         columns = [{"name": column.name, "kind": column.kind} for column in schema.columns]
-        print_json({"plan": str(target), "source": asked.data, "person": person, "columns": columns})
+        rows = {"max_rows": chosen.rows or 1, "max_rows_chosen": person is None or chosen.rows is not None}
+        print_json({"plan": str(target), "source": asked.data, "person": person, **rows, "columns": columns})
         return
     if opened.marker_count:
         echo_lines(f"Marker files in the folder, which contain no rows and are not read: {opened.marker_count}")
     echo_lines(f"Wrote {target}, a complete plan. Add your questions, then:")
+    if person is not None and chosen.rows is None:
+        echo_lines(
+            f"  tightrope suggest {target}   suggests max_rows, the most rows of one person that are used (now 1); "
+            f"charges {SUGGESTION_FRACTION} of the budget"
+        )
     echo_lines(f"  tightrope plan {target}      how accurate each answer will be; spends nothing")
     echo_lines(f"  tightrope release {target}   charges the budget and writes the report")
 
@@ -133,10 +150,10 @@ TRIES = 5
 
 
 def collect_settings(
-    schema: Schema, ask: Ask, person: str | None, *, each_row: bool
+    schema: Schema, ask: Ask, person: str | None, *, each_row: bool, max_rows: int | None = None
 ) -> tuple[str | None, StarterOptions]:
     """The column of the person and what else was chosen; nothing is read but the schema."""
-    from tightrope.release.plan_sections import StarterOptions, is_a_noun
+    from tightrope.release.plan_sections import SUGGESTION_FRACTION, StarterOptions, is_a_noun
     from tightrope.release.settings import MAX_BOUND
 
     if person is None and not each_row:
@@ -144,13 +161,20 @@ def collect_settings(
             schema, ask, "Which column identifies the person of each row? (empty: each row is a person)", ()
         )
         person = column or None
-    rows, means = 1, A_PERSON
+    rows, means = max_rows, A_PERSON
     if person is not None:
-        words = "How many rows of one person may be used, at most?"
-        count = _prompt_until_valid(
-            ask, words, (), "1", lambda said: said if said.isdecimal() and 0 < int(said) <= MAX_BOUND else None
-        )
-        rows = int(count)
+        if rows is None:
+            words = (
+                "How many rows of one person may be used, at most? Further rows are left out of every answer. (empty: "
+                "1 for now; tightrope suggest PLAN suggests a number from the table, for a fraction of "
+                f"{SUGGESTION_FRACTION} of the budget)"
+            )
+
+            def checked_count(said: str) -> str | None:
+                return said if said == NONE or (said.isdecimal() and 0 < int(said) <= MAX_BOUND) else None
+
+            count = _prompt_until_valid(ask, words, (), NONE, checked_count)
+            rows = int(count) if count else None
         words = 'What is a person in this table? ("a" or "an" and a noun, such as: a patient)'
         means = _prompt_until_valid(ask, words, (), A_PERSON, lambda said: said if is_a_noun(said) else None)
     kinds = ("text", "boolean", "date")
@@ -166,6 +190,7 @@ def collect_settings(
                 "bounds", f"the lowest value, {low:g}, must be smaller than the highest, {high:g}"
             )
         questions.append({"kind": "mean", "column": column, "bounds": (low, high)})
+    rows = 1 if person is None else rows
     return person, StarterOptions(rows, None if means == A_PERSON else means, tuple(questions))
 
 

@@ -242,13 +242,13 @@ def whose_rows(identity: Json) -> str:
     >>> whose_rows({"person": None, "means": "a person", "rows_per_person": 1})
     'Each row is a person.'
     >>> whose_rows({"person": "tail", "means": "an aircraft", "rows_per_person": 12})
-    'All rows with the same tail are an aircraft; at most 12 of them are used.'
+    'All rows with the same tail are an aircraft; the first plan used at most 12 of them (max_rows).'
     """
     means = escape_control_chars(identity["means"])
     if identity["person"] is None:
         return f"Each row is {means}."
     column, rows = escape_control_chars(identity["person"]), identity["rows_per_person"]
-    return f"All rows with the same {column} are {means}; at most {rows:,} of them are used."
+    return f"All rows with the same {column} are {means}; the first plan used at most {rows:,} of them (max_rows)."
 
 
 def _small_number_text(number: str) -> str:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from itertools import chain
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -34,6 +35,9 @@ from tightrope.reporting.wording.sentences import (
     noise_statistic_text,
     suppression_text,
 )
+
+if TYPE_CHECKING:
+    from tightrope.release.plan_file import LedgerForecast
 
 PLAN_EXAMPLE = """\b
 Example:
@@ -91,7 +95,7 @@ def plan(
         return
     if document.table is None:
         forecast = forecast_release(file, chosen)
-        _print_result(document, forecast.sentences)
+        _print_result(document, forecast, path)
         echo_lines("\nThis command spent no budget.")
         if not forecast.would_refuse:
             echo_lines(*_next_step(path, wanted))
@@ -124,15 +128,15 @@ def _next_step(path: str, margins: Mapping[str, str]) -> list[str]:
             f"then:  tightrope release {path}"]  # fmt: skip
 
 
-def _print_result(document: PlannedRelease, ledger: Sequence[str]) -> None:
+def _print_result(document: PlannedRelease, forecast: LedgerForecast, path: str) -> None:
     from tightrope.release.plan_text import costs_lines, neighbors_text, row_bound_lines, shared_notes
 
     echo_lines(*([escape_control_chars(document.title)] if document.title else []))
     epsilon, delta = typed_text(document.epsilon, 3, UP), typed_text(document.delta, 2, UP)
     echo_lines(f"Privacy guarantee: epsilon {epsilon} at delta {delta}.")
-    if str(document.budget_fraction) != "1":
-        echo_lines(f"This plan uses a fraction of {document.budget_fraction} of the budget.")
-    echo_lines(document.attacker, neighbors_text(document.neighbors), *row_bound_lines(document))
+    echo_lines(_budget_sentence(Fraction(document.budget_fraction), forecast))
+    echo_lines(*(_unused_rows_warning(document, path) or row_bound_lines(document)))
+    echo_lines(document.attacker, neighbors_text(document.neighbors))
     shared = shared_notes(document.answers)
     for answer in document.answers:
         _show_answer(answer, shared)
@@ -147,7 +151,31 @@ def _print_result(document: PlannedRelease, ledger: Sequence[str]) -> None:
             echo_lines("Discovered groups need bounded noise, so their family can differ.")
     echo_heading("Bias")
     echo_lines(*costs_lines(document.bias_check))
+    ledger = forecast.sentences
     echo_lines(*([] if not ledger else ["", *map(escape_control_chars, ledger)]))
+
+
+def _budget_sentence(fraction: Fraction, forecast: LedgerForecast) -> str:
+    """Return how much of the whole budget a release takes, and how much remains after it."""
+    from tightrope.ledger.state import share_text
+
+    taken, left = "the whole budget" if fraction == 1 else f"{share_text(fraction)} of the whole budget", ""
+    if forecast.budget_left < 1:
+        left = f"; {share_text(forecast.budget_left)} is left now"
+    remaining = forecast.budget_left - fraction
+    after = f"{share_text(remaining)} would remain" if remaining >= 0 else "that is not enough"
+    return f"A release of this plan takes {taken}{left}; {after}{' for later releases' if remaining > 0 else ''}."
+
+
+def _unused_rows_warning(document: PlannedRelease, path: str) -> list[str]:
+    """Return a warning that rows beyond the first of a person are left out, if the plan uses one row of each."""
+    neighbors = document.neighbors
+    if neighbors.privacy_unit is None or neighbors.max_rows != 1:
+        return []
+    return [
+        "Warning: max_rows = 1, so one row of each person is used, and all others are left out of every answer. If a "
+        f"person can have more rows, choose max_rows, or try:  tightrope suggest {path}"
+    ]
 
 
 def _show_answer(answer: PlannedAnswer, shared: Sequence[str]) -> None:

@@ -240,7 +240,7 @@ def _print_answers(result: ReleaseResult, folder: Path, entries_before: int, *, 
         echo_lines(*([neighbors] if words.protected else []), *words.facts)
         echo_lines(*_lower_limits(result))
         echo_lines(f"\nWritten: {', '.join(FILES)} in {folder_text(folder)}")
-        echo_lines(*_ledger_summary(result.certificate, entries_before))
+        echo_lines(*ledger_summary(result.certificate, entries_before))
 
 
 def _lower_limits(result: ReleaseResult) -> list[str]:
@@ -254,7 +254,7 @@ def _lower_limits(result: ReleaseResult) -> list[str]:
     return [f"lower limits: {', '.join(names)} (see above)"] if names else []
 
 
-def _ledger_summary(certificate: ReleaseCertificate, entries_before: int) -> list[str]:
+def ledger_summary(certificate: ReleaseCertificate, entries_before: int) -> list[str]:
     """Describe the charge in the ledger, and the budget left; ``entries_before`` this run, the ledger had."""
     from tightrope.ledger.state import share_text
 

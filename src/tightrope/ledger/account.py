@@ -379,7 +379,7 @@ class Ledger:
     def declare_dataset(self, identity: Identity, limits: Sequence[Limit], *, note: str = "") -> Account:
         """Return the account of a dataset, which is declared with these limits if the ledger does not contain it.
 
-        Raises ``InputError`` if the ledger has another privacy unit, other bounds, columns or limits for the dataset.
+        Raises ``InputError`` if the ledger has another privacy unit, other columns or other limits for the dataset.
         Emits a ``LedgerWarning`` if a new dataset has the columns and the privacy unit of another one: their privacy
         losses may add up.
         """

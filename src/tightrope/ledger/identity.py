@@ -27,10 +27,11 @@ UNIT_KEYS = {
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """A dataset's declared name, columns, privacy unit and contribution bounds.
+    """A dataset's declared name, columns, privacy unit, and the contribution bounds of its first plan.
 
     Two tables with the same identity are one dataset at two times: the same people are protected in both.
-    ``columns`` are names and kinds, in any order. ``unit`` is the privacy unit with its bounds.
+    ``columns`` are names and kinds, in any order. ``unit`` is the privacy unit with its bounds. Later plans may use
+    other bounds: a person is protected with all their rows, and each release is charged for its own bounds.
     Raises ``InputError`` for a name that is empty, too long, or cannot be printed.
     """
 
@@ -73,7 +74,7 @@ class Identity:
                 "columns", f"the ledger has other columns for this dataset: {', '.join(differences)}; {IDENTITY_REMEDY}"
             )
         compared = [("name", self.name, other.name)]
-        compared += [(name, getattr(self.unit, name), getattr(other.unit, name)) for name in UNIT_KEYS]
+        compared += [(name, getattr(self.unit, name), getattr(other.unit, name)) for name in ("column", "means")]
         for name, recorded, declared in compared:
             if recorded != declared:
                 raise InputError.from_text(

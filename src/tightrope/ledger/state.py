@@ -102,6 +102,14 @@ class SeriesProgress:
         return cls(times, done, {name: Fraction(cost) for name, cost in costs.items()}, tuple(paid))
 
 
+REUSE_ADVICE = "earlier answers are stored in the ledger, and computing with them costs nothing"
+SPENT_ADVICE = (
+    "what is spent stays spent: this promise allows no further answers from this dataset, now or later; "
+    f"{REUSE_ADVICE}; data about other people are another dataset, with its own budget"
+)
+"""What can still be done; a larger budget for the same people would be another, weaker promise."""
+
+
 @dataclass(frozen=True, slots=True)
 class State:
     """All balances of a dataset by slot (a limit or its period), its series by key, and the number of its releases."""
@@ -161,7 +169,11 @@ class State:
             if cost > left:
                 budget = "privacy budget" if name == MAIN_LIMIT else f"limit {slots[name]!r}"
                 needed = "the whole" if cost == 1 else f"a fraction of {share_text(cost)} of the"
-                advice = "earlier answers are stored in the ledger"
+                advice = SPENT_ADVICE
+                if name != MAIN_LIMIT:
+                    advice = f"what is spent of this limit stays spent; {REUSE_ADVICE}"
+                if slots[name] != name:
+                    advice = f"this limit renews after {slots[name]!r}; {REUSE_ADVICE}"
                 if left > 0:
                     advice = f"plan with {rounded_down(left / cost)} of this fraction or less"
                 raise InsufficientBudgetError(

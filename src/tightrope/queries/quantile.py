@@ -268,8 +268,9 @@ class ChosenQuantile:
         f"The range is divided into {ALL_CELLS:,} equal cells. The exponential mechanism chooses a cell, then the "
         "width of the interval; each costs as much as noise in the number of rows below. The value is the roundest "
         "number in the chosen cell.",
-        "A value is returned even for an empty group; it then means nothing, and its interval is nearly always the "
-        "whole range.",
+        "If a count of the same rows in this plan may be 0 (its interval includes 0), the value is suppressed, and the "
+        "interval is the whole range. Without such a count, an empty group has a value, which means nothing, and an "
+        "interval that is the whole range 19 times in 20: add a count.",
     )
 
     def noisy_statistics(self) -> tuple[NoisyStatistic, ...]:

@@ -52,7 +52,7 @@ class SingleUseObject:
     def _refuse_change(self, reason: str) -> NoReturn:
         raise SingleUseError(
             f"{reason}: a copied or changed {type(self).__name__.lower()} could spend its budget twice; make a new "
-            f"plan with session.plan(...), or a new session with tr.Session(...)"
+            f"plan of the same session, with session.plan(...)"
         )
 
 
@@ -185,7 +185,8 @@ def _confirm_charge(attempt: ChargeAttempt, charged: dict[object, ChargeAttempt]
     advice = (
         f"plan with budget_fraction={repr(left) if '/' in left else left} or less"
         if remaining > 0
-        else "earlier answers can be used again at no cost; a new session with a new budget adds to the privacy loss"
+        else "what is spent stays spent: this promise allows no further answers from this table; earlier answers can "
+        "be used in any computation at no cost; a new session about the same people would add to their privacy loss"
     )
     needed = "the whole" if attempt.share == 1 else f"a fraction of {fraction_text(attempt.share)} of the"
     raise InsufficientBudgetError(

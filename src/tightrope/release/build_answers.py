@@ -22,6 +22,8 @@ from tightrope.documents.release import (
     ReleasedMechanism,
 )
 from tightrope.mechanisms.discrete.box_table import BoxTable
+from tightrope.queries.count import count as count_query
+from tightrope.queries.quantile import quantile
 from tightrope.queries.query_group import QueryGroup
 from tightrope.queries.statistics import Noise, NoisyStatistic, draw_joint_points
 from tightrope.release.answers import Answer, Answers
@@ -193,6 +195,7 @@ class AnswerBuilder:
                 keyed = zip(integers_by_key[question], records[question.asked.name], strict=True)
                 rows = [{**dict(zip(question.key_columns, key, strict=True)), **record} for key, record in keyed]
                 answers[question] = replace(answers[question], rows=rows)
+        _suppress_empty_quantiles(draft.tasks, answers)
         return Answers(
             tuple(answers[question] for question in self.empty_answers),
             self.certificate,
@@ -306,6 +309,41 @@ def _noisy_cells_by_group(cells: int, noises: tuple[Noise, ...], exact: GroupTot
             first = group_index * cells // block
             results[noise.vector] = tuple(noisy[first : first + cells // block])
     return groups
+
+
+def _suppress_empty_quantiles(tasks: Sequence[QueryGroup], answers: dict[Query, Answer]) -> None:
+    """Suppress selected quantiles of groups that may be empty, by released counts of the same rows.
+
+    A selection has a value even for no rows, and its interval is the whole range only 19 times in 20. The interval of a
+    suppressed one is the whole range, so its coverage does not decrease.
+    """
+    counts_by_rows = {
+        (str(task.where), tuple(map(str, task.by))): answers[question].rows
+        for task in tasks
+        for question in task.ordered_queries
+        if isinstance(question, count_query)
+    }
+    selected = [
+        (task, question)
+        for task in tasks
+        for question in task.ordered_queries
+        if isinstance(question, quantile) and not question.counted
+    ]
+    for task, question in selected:
+        low, high = question.clamp_bounds
+        # Counts of all groups together, and of each group: the last term of ``by`` is the cell.
+        for by in {(), tuple(map(str, task.by[:-1]))}:
+            columns = question.key_columns if by else ()
+            counts = {
+                tuple(row[column] for column in columns): row["lower"]
+                for row in counts_by_rows.get((str(task.where), by), [])
+            }
+            rows = []
+            for row in answers[question].rows:
+                lower = counts.get(tuple(row[column] for column in columns))
+                may_be_empty = lower is not None and lower <= 0
+                rows.append({**row, "value": None, "lower": low, "upper": high} if may_be_empty else row)
+            answers[question] = replace(answers[question], rows=rows)
 
 
 def _suppressed_group_count(

@@ -9,6 +9,7 @@ import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -375,6 +376,8 @@ class LedgerForecast:
 
     sentences: list[str]
     would_refuse: bool
+    budget_left: Fraction = Fraction(1)
+    """The fraction of the whole budget that is left before the release."""
 
 
 def forecast_release(file: PlanFile, plan: Plan, key: str | None = None) -> LedgerForecast:
@@ -414,6 +417,10 @@ def forecast_release(file: PlanFile, plan: Plan, key: str | None = None) -> Ledg
                 refusal = str(refused)
         if refusal is not None:
             verdict = [f"A release would be refused: {refusal}."]
-        return LedgerForecast([f"Budget left: {', '.join(budget_left)}.", *verdict], refusal is not None)
+        from tightrope.ledger.limits import MAIN_LIMIT
+
+        fraction_left = account.current_state().balance_of(MAIN_LIMIT).fraction_left
+        sentences = [f"Budget left: {', '.join(budget_left)}.", *verdict]
+        return LedgerForecast(sentences, refusal is not None, fraction_left)
     except (InputError, LedgerError) as error:
         return LedgerForecast([f"A release would be refused: {error}."], would_refuse=True)

@@ -227,6 +227,8 @@ GROUPING_KINDS = ("text", "boolean", "integer", "date")
 NUMBER_KINDS = ("number", "integer")
 MAX_LISTED_COLUMNS, LINE_WIDTH = 100, 110
 
+STARTER_FRACTION, SUGGESTION_FRACTION = Decimal("0.45"), Decimal("0.05")
+"""The parts of the budget that one release of a starter plan takes, and a suggested bound: two of each fit."""
 NOUN_COMMENT = '# noun = "an aircraft"   # where a person is not a human'
 
 
@@ -234,7 +236,8 @@ NOUN_COMMENT = '# noun = "an aircraft"   # where a person is not a human'
 class StarterOptions:
     """A user's choices for a starter plan: the maximum number of rows of a person, the unit's noun, the questions."""
 
-    rows: int = 1
+    rows: int | None = None
+    """None: not chosen yet; the plan then uses one row of each person, and its comments say how to choose."""
     means: str | None = None
     questions: tuple[Mapping[str, str | tuple[float, float]], ...] = ()
 
@@ -296,10 +299,16 @@ PERSON_TEXT = """
 # Who is protected: one person, with all rows that have the same {column}.
 column = {column}
 {means}
-# At most this many rows of one person are used in each question. A larger limit uses more of the data, with more noise.
-max_rows = {rows}
+# At most this many rows of one person are used in each question; further rows are left out of every answer. A larger
+# limit uses more of the data, with more noise.
+{undecided}max_rows = {rows}
 # max_rows_per_group = 1   # at most this many of them in one group
 # max_groups = 1           # in at most this many groups; fewer groups need less noise
+"""
+
+UNDECIDED_TEXT = """\
+# NOT CHOSEN YET: 1 uses one row of each person. Choose the limit from public knowledge, or set [budget] below and run
+#   tightrope suggest FILE   which suggests one from the table, for a fraction of {suggestion} of the budget
 """
 
 EACH_ROW_TEXT = """
@@ -318,6 +327,10 @@ epsilon = 1
 # delta: a probability added to that limit. Choose it well below one over the number of people:
 # 1e-8 suits up to a million people, 1e-10 a hundred million.
 delta = 1e-8
+# budget_fraction: the part of this budget that one release of this plan takes. The whole budget is never renewed: with
+# 0.45 it is enough for two releases, such as a correction, and two suggestions (tightrope suggest takes {suggestion}).
+# With 1, the first release takes everything; its noise is less than half as large.
+budget_fraction = {fraction}
 # bias_check: at most this fraction of the budget estimates the bias from limiting rows and clamping values; 0: none.
 bias_check = 0.02
 
@@ -390,8 +403,17 @@ def starter_plan_text(
         parts += [EACH_ROW_TEXT]
     else:
         means = NOUN_COMMENT if options.means is None else f"noun = {toml_string(options.means)}"
-        parts += [PERSON_TEXT.format(column=toml_string(person), means=means, rows=options.rows)]
-    return "".join([*parts, BUDGET_TEXT, *options.question_entries(other_columns, typed)])
+        undecided = "" if options.rows else UNDECIDED_TEXT.format(suggestion=SUGGESTION_FRACTION)
+        parts += [
+            PERSON_TEXT.format(column=toml_string(person), means=means, rows=options.rows or 1, undecided=undecided)
+        ]
+    return "".join(
+        [
+            *parts,
+            BUDGET_TEXT.format(fraction=STARTER_FRACTION, suggestion=SUGGESTION_FRACTION),
+            *options.question_entries(other_columns, typed),
+        ]
+    )
 
 
 def toml_string(text: str) -> str:

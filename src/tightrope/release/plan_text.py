@@ -55,7 +55,8 @@ def row_bound_lines(document: PlannedRelease) -> list[str]:
     noun = neighbors.protected_unit.unit_noun
     return [
         f"Rows beyond the limits (max_rows = {neighbors.max_rows:,} per {noun}) are left out; if these are most rows, "
-        "answers describe a small part of the table. session.suggest_max_rows() finds a bound, charged to the budget."
+        "answers describe a small part of the table. `tightrope suggest` (session.suggest_max_rows) finds a bound, "
+        "charged to the budget."
     ]
 
 

@@ -276,7 +276,7 @@ class Session(SingleUseObject):
         permanently. ``limits`` bound it further, for a period or an audience; the limit named "total" is the whole
         budget and sets the composition rule. ``audience`` names the recipients of the answers (None: everybody);
         ``note`` is recorded when the dataset is declared. The other parameters are as in ``Session``. Raises
-        ``InputError`` if the ledger has the dataset with another privacy unit, bounds, columns or budget,
+        ``InputError`` if the ledger has the dataset with another privacy unit, columns or budget,
         ``LedgerError`` if the ledger cannot be used.
         """
         session = cls(
@@ -436,16 +436,28 @@ class Session(SingleUseObject):
         ((noise,),) = plan.noises()
         return suggested_bounds(question, plan.release(), noise)
 
-    def suggest_max_rows(self, *, budget_fraction: BudgetFraction, where: Given | None = None) -> SuggestedRows:
+    def suggest_max_rows(
+        self,
+        *,
+        budget_fraction: BudgetFraction,
+        where: Given | None = None,
+        largest_rows: int | None = None,
+        key: str | None = None,
+    ) -> SuggestedRows:
         """Suggest a bound on the rows of a person; charges ``budget_fraction`` of the budget now.
 
         Counts persons by how many rows they have; a person is counted once, so the session's own bounds do not matter.
-        ``print`` the result for the warning. In a ledger the bounds of a dataset are fixed by its first release.
+        ``print`` the result: it also limits the number of rows of the table, and the share that the bound leaves out.
+        ``largest_rows``: the maximum number of rows of a person, from public knowledge; only with it are there upper
+        limits. ``key`` names the release in a ledger: repeating it returns the same suggestion without a new charge.
         """
         refuse_each_row(self._person)
-        plan = self.plan([rows_question(where)], budget_fraction=budget_fraction)
+        maximum = None if largest_rows is None else check_integer("largest_rows", largest_rows)
+        plan = self.plan([rows_question(where)], budget_fraction=budget_fraction, key=key)
+        if key is None:
+            plan = self.resumed(plan)
         ((noise,),) = plan.noises()
-        return suggested_rows(plan.release(), noise)
+        return suggested_rows(plan.release(), noise, maximum)
 
     def _issue_plan(self, draft: NoisePlan, key: str | None) -> Plan:
         """Return the draft as a plan that is charged to this session, or to the ledger under a key."""

@@ -195,4 +195,4 @@ def add_cell_column(table: Table, axes: Sequence[Axis]) -> Table:
         ibis, all_present = load_library("ibis"), reduce(and_, [cell.notnull() for cell in cells])
         return rows.mutate(**{CELL: ibis.ifelse(all_present, number, ibis.null("int64"))})
 
-    return Table(schema, table.source_kind, table._open_connection, load_rows)
+    return Table(schema, table.source_kind, table._open_connection, load_rows, _hold_connection=table._hold_connection)

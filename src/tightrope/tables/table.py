@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -60,6 +60,8 @@ class Table:
     """Public tables that are joined to the rows; their columns are the last ones of the schema."""
     marker_count: int = 0
     """Number of files without rows in a folder, such as ``_SUCCESS`` and checksums; they are not read."""
+    _hold_connection: Callable[[], AbstractContextManager[None]] = field(default=nullcontext, repr=False)
+    """A context within which the connection stays open; a DuckDB file is closed, and so unlocked, outside of it."""
 
     @property
     def private_schema(self) -> Schema:
@@ -126,9 +128,10 @@ class Table:
         self._check_ready(names)
         types = {name: dtype for table in self.public_tables for name, dtype in table.added_types.items()}
         if self._open_stream is None:
-            rows = engine_call("check the table", lambda: _select_or_count(self._load_rows(names), names))
-            engine_call("check the table", lambda: rows.limit(0).count().execute())
-            types |= {name: rows[name].type() for name in rows.columns}
+            with self._hold_connection():
+                rows = engine_call("check the table", lambda: _select_or_count(self._load_rows(names), names))
+                engine_call("check the table", lambda: rows.limit(0).count().execute())
+                types |= {name: rows[name].type() for name in rows.columns}
         else:
             types |= {
                 name: load_library("ibis").dtype(storage_type(self._arrow_schema.field(name).type)) for name in names
@@ -165,18 +168,21 @@ class Table:
     @contextmanager
     def _snapshot_of_engine(self, names: Sequence[str], max_text_bytes: int | None) -> Iterator[SnapshotRows]:
         """Copy the named columns once, through the source's own database."""
-        rows = engine_call("prepare the rows", lambda: _select_or_count(self._load_rows(names), names))
-        types = {name: rows[name].type() for name in rows.columns}
-        if self.backend_adapter.hold_snapshot is not None:
-            with self.backend_adapter.hold_snapshot(self._connection, rows, max_text_bytes) as (connection, snapshot):
-                yield types, connection, snapshot
-            return
         with ExitStack() as stack:
-            portable = engine_call("prepare the rows", lambda: to_portable_types(rows))
-            with self.backend_adapter.open_stream(self._connection, portable, MAX_BATCH_ROWS) as reader:
-                connection, snapshot = stack.enter_context(
-                    materialize_rows(RowSource(reader.schema, lambda: iterate_batches(reader)), max_text_bytes)
-                )
+            with ExitStack() as reading:
+                reading.enter_context(self._hold_connection())
+                rows = engine_call("prepare the rows", lambda: _select_or_count(self._load_rows(names), names))
+                types = {name: rows[name].type() for name in rows.columns}
+                if self.backend_adapter.hold_snapshot is not None:
+                    held = self.backend_adapter.hold_snapshot(self._connection, rows, max_text_bytes)
+                    connection, snapshot = stack.enter_context(held)
+                else:
+                    portable = engine_call("prepare the rows", lambda: to_portable_types(rows))
+                    stream = self.backend_adapter.open_stream(self._connection, portable, MAX_BATCH_ROWS)
+                    reader = reading.enter_context(stream)
+                    connection, snapshot = stack.enter_context(
+                        materialize_rows(RowSource(reader.schema, lambda: iterate_batches(reader)), max_text_bytes)
+                    )
             yield types, connection, snapshot
 
 

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 from decimal import Decimal
+from pathlib import Path
 
 import duckdb
 import pytest
@@ -104,3 +109,73 @@ def test_a_relation_that_fails_says_no_value():
 def test_options_of_other_sources_are_refused():
     with pytest.raises(InputError, match="table"):
         open_source(duckdb.connect().sql("SELECT 1 AS k"), table="k")
+
+
+HOLD_FILE = """
+import sys, duckdb
+connection = duckdb.connect(sys.argv[1], read_only=sys.argv[2] == "read")
+print("open", flush=True)
+if sys.argv[2] == "write":
+    connection.sql("INSERT INTO people VALUES (4)")
+sys.stdin.read()
+"""
+
+
+@contextmanager
+def another_process(path: Path, mode: str) -> Iterator[int]:
+    """A second process that has the file open to read or to write."""
+    command = [sys.executable, "-c", HOLD_FILE, str(path), mode]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stdout.readline() == "open\n"
+        try:
+            yield process.pid
+        finally:
+            process.stdin.close()
+            assert process.wait() == 0
+
+
+def people_file(folder: Path) -> Path:
+    with duckdb.connect(folder / "people.duckdb") as connection:
+        connection.sql("CREATE TABLE people AS SELECT range AS k FROM range(3)")
+    return folder / "people.duckdb"
+
+
+def test_readers_share_a_file_and_a_writer_is_named(tmp_path):
+    path = people_file(tmp_path)
+    with another_process(path, "read"):
+        assert open_source(path, table="people").collect_totals(ask()).values == {"rows": (3,)}
+    table = open_source(path, table="people")
+    with another_process(path, "write") as writer:
+        for attempt in (lambda: open_source(path, table="people"), lambda: table.check_readable([ask()])):
+            with pytest.raises(InputError, match=rf"process {writer} \(.*\) has the file open for writing"):
+                attempt()
+
+
+def test_an_open_table_leaves_its_file_to_the_owner(tmp_path):
+    """The owner writes and reads while a session waits; the session then refuses the changed file before a charge."""
+    path = people_file(tmp_path)
+    table = open_source(path, table="people")
+    table.collect_totals(ask())
+    for mode in ("read", "write"):
+        with another_process(path, mode):
+            pass
+    with duckdb.connect(path) as connection:
+        assert connection.sql("SELECT count(*) FROM people").fetchall() == [(4,)]
+    with pytest.raises(InputError, match="has changed since; open it again"):
+        table.check_readable([ask()])
+    assert open_source(path, table="people").collect_totals(ask()).values == {"rows": (4,)}
+
+
+def test_the_owner_keeps_the_lock_of_a_connection_in_this_process(tmp_path):
+    """Closing any descriptor of a file releases the locks of a process on it: a refused session closes none."""
+    path = people_file(tmp_path)
+    with duckdb.connect(path) as connection:
+        with pytest.raises(InputError, match=r"this process has the file open.*con\.table"):
+            open_source(path, table="people")
+        command = [sys.executable, "-c", HOLD_FILE, str(path), "write"]
+        refused = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+        assert refused.returncode == 1
+        assert "Conflicting lock is held" in refused.stderr
+        assert open_source(connection.table("people")).collect_totals(ask()).values == {"rows": (3,)}

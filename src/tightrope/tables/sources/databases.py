@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
+import threading
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, final
 
 from tightrope.errors import EngineError, InputError, SchemaError, quoted_names, suggest_nearest
 from tightrope.tables.backends import postgres
@@ -23,6 +26,7 @@ if TYPE_CHECKING:
     import ibis.expr.types as ir
     import pyarrow as pa
     from duckdb import DuckDBPyRelation
+    from ibis.backends import BaseBackend
 
 DEFAULT_SCHEMA = "main"
 WIDE_INTEGERS = ("HUGEINT", "UHUGEINT")
@@ -30,15 +34,108 @@ READ_AS_TEXT = (*WIDE_INTEGERS, "UUID")
 INTEGER_PATTERN = rf"^-?\d{{1,{MAX_DECIMAL_DIGITS}}}$"
 
 
+LOCK_HOLDER = re.compile(r"held in (?P<program>[^()]*) \(PID (?P<process>\d+)\)")
+"""The process that has a DuckDB file open for writing, in DuckDB's message, which quotes no value of the file."""
+
+
+@final
+class DuckDBFile:
+    """The read-only connection to a DuckDB file, open only inside ``hold_connection``.
+
+    An open connection, even a read-only one, keeps other processes from writing, and this process from opening the file
+    with other settings. Before the file's state is read, the file is opened as a database: closing *any* descriptor of
+    it would release the lock of a connection of this process, and opening fails first if there is one.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path, self._lock = path, threading.Lock()
+        self._backend: BaseBackend | None = None
+        self._readers = 0
+        self._stamps: StampedFiles | None = None
+
+    def open_connection(self) -> BaseBackend:
+        """Return the open connection; opens it, and raises ``InputError`` if the file has changed since the first."""
+        with self._lock:
+            if self._backend is None:
+                self._connect().disconnect()
+                if self._stamps is None:
+                    self._stamps = StampedFiles.from_paths(self._path)
+                self._stamps.check_unchanged()
+                self._backend = self._connect()
+            return self._backend
+
+    @contextmanager
+    def hold_connection(self) -> Iterator[None]:
+        """Close the connection when the last reader leaves the context."""
+        with self._lock:
+            self._readers += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._readers -= 1
+                if not self._readers and self._backend is not None:
+                    self._backend.disconnect()
+                    self._backend = None
+
+    def _connect(self) -> BaseBackend:
+        """Open the file; raises ``InputError`` with the process that has it open, ``EngineError`` for other reasons."""
+        errors = load_library("duckdb")
+
+        def connect() -> BaseBackend | str:
+            try:
+                return open_connection(self._path)
+            except errors.ConnectionException:
+                return (
+                    "this process has the file open in another connection; close that connection, or pass a table of "
+                    "it: con.table('...')"
+                )
+            except errors.IOException as error:
+                holder = LOCK_HOLDER.search(str(error))
+                if holder is None:
+                    raise
+                program = Path(holder["program"]).name or "a program"
+                return (
+                    f"process {holder['process']} ({program}) has the file open for writing; close it there, or open "
+                    "it there with read_only=True, and try again"
+                )
+
+        opened = engine_call("open the DuckDB file", connect)
+        if isinstance(opened, str):
+            raise InputError.from_text("source", f"{str(self._path)!r} cannot be read now: {opened}")
+        return opened
+
+
 def open_duckdb(path: Path, name: str | None) -> Table:
     """Open a table or view of a DuckDB file; a name without a schema is in ``main``. ``SchemaError`` lists the tables.
 
-    Macros, collations and views of the file are active only in the read-only connection that reads the rows.
+    Macros, collations and views of the file are active only in the read-only connection that reads the rows. The file
+    is open only while it is read, so that its owner can write between two readings; a session then refuses the file.
     """
-    stamped = StampedFiles.from_paths(path)
-    backend = engine_call(
-        "open the DuckDB file (is it open elsewhere in this process or for writing?)", lambda: open_connection(path)
+    file = DuckDBFile(path)
+
+    def find_table(relation: Relation) -> ir.Table:
+        backend = file.open_connection()
+        return engine_call(
+            "read the table's schema",
+            lambda: backend.table(relation.name, database=(backend.current_catalog, relation.schema)),
+        )
+
+    with file.hold_connection():
+        relation = _find_relation(file.open_connection(), name)
+        schema = find_table(relation).schema()
+    check_names(schema)
+    return Table(
+        schema_of(schema),
+        "duckdb",
+        file.open_connection,
+        lambda _: find_table(relation),
+        _hold_connection=file.hold_connection,
     )
+
+
+def _find_relation(backend: BaseBackend, name: str | None) -> Relation:
+    """Return the table or view of this name; raises ``InputError`` or ``SchemaError`` with the names of all."""
     query = (  # ibis 12 cannot list tables and views with DuckDB 2
         "SELECT table_schema, table_name FROM information_schema.tables WHERE table_catalog = current_database() "
         "AND table_schema NOT IN ('information_schema', 'pg_catalog') ORDER BY ALL"
@@ -57,17 +154,7 @@ def open_duckdb(path: Path, name: str | None) -> Table:
         relation = Relation.from_text(name, DEFAULT_SCHEMA)
     if relation not in relations:
         raise SchemaError("table", name, f"one of {quoted_names(names)}", suggest_nearest(name, names))
-    table = engine_call(
-        "read the table's schema",
-        lambda: backend.table(relation.name, database=(backend.current_catalog, relation.schema)),
-    )
-    check_names(table.columns)
-
-    def load_table(_: Sequence[str]) -> ir.Table:
-        stamped.check_unchanged()
-        return table
-
-    return Table(schema_of(table.schema()), "duckdb", lambda: backend, load_table)
+    return relation
 
 
 def open_relation(relation: DuckDBPyRelation) -> Table:
