@@ -484,12 +484,6 @@ def results_columns(result: ReleaseResult, *, show_dates: bool = False) -> dict[
 
     Answers that are dates are days since 1970-01-01, like all others numbers, unless ``show_dates`` asks for text.
     """
-    keys = dict.fromkeys(name for answer in result.answers for name in answer.by)
-    # "by " precedes keys that are named like another column, or that begin with it already.
-    key_columns = {
-        f"by {name}" if name in (QUESTION, STATISTIC, MISSING) or name.startswith("by ") else name: name
-        for name in keys
-    }
     rows = [(answer, record) for answer in result.answers for record in answer.rows]
     titles = {answer.name: displayed_title(answer) for answer in result.answers}
     charged = [name for name in PAID if any(name in record for _, record in rows)]
@@ -506,10 +500,21 @@ def results_columns(result: ReleaseResult, *, show_dates: bool = False) -> dict[
     return {
         QUESTION: [answer.name for answer, _ in rows],
         STATISTIC: [titles[answer.name] for answer, _ in rows],
-        **{column: values_of(name) for column, name in key_columns.items()},
+        **{column: values_of(name) for column, name in _key_columns(result).items()},
         **{name: measures_of(name, rounding) for name, rounding in zip(MEASURES, ROUNDINGS, strict=True)},
         **{name: values_of(name) for name in charged},
         **({MISSING: missing} if any(missing) else {}),
+    }
+
+
+def _key_columns(result: ReleaseResult) -> dict[str, str]:
+    """Return the name of each column of keys, with the key that it holds.
+
+    "by " precedes keys that are named like another column, or that begin with it already.
+    """
+    return {
+        f"by {name}" if name in (QUESTION, STATISTIC, MISSING) or name.startswith("by ") else name: name
+        for name in dict.fromkeys(name for answer in result.answers for name in answer.by)
     }
 
 

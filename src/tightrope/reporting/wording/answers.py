@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Context
 from statistics import median
@@ -189,20 +189,8 @@ def shown_answer(source: AnswerDocument | PartialAnswer) -> Answer:
     time_unit = unit if unit in TIME_UNITS else ""
     in_percent = source.kind == "proportion" and not source.unit
     factor = 100 if in_percent else 1
-    rows: list[Row] = []
-    for record in source.rows:
-        keys = tuple(record.get(name) for name in by)
-        edges_by_name = {**source.bands, **({by[-1]: source.edges} if source.edges and by else {})}
-        bands = {
-            index: part_named(key, edges_by_name[name])
-            for index, (name, key) in enumerate(zip(by, keys, strict=True))
-            if edges_by_name.get(name)
-        }
-        charged = {name: record[name] for name in PAID if name in record}
-        value, lower, upper = (
-            None if (number := as_number(record.get(name))) is None else number * factor for name in MEASURES
-        )
-        rows.append(Row(keys, value, lower, upper, bands, charged, time_unit))
+    edges_by_name = {**source.bands, **({by[-1]: source.edges} if source.edges and by else {})}
+    rows = [_shown_row(record, by, edges_by_name, factor, time_unit) for record in source.rows]
     return Answer(
         name=source.name.strip(),
         question=source.question.strip(),
@@ -226,6 +214,23 @@ def shown_answer(source: AnswerDocument | PartialAnswer) -> Answer:
         has_bands=bool(source.edges or source.bands),
         k=None if source.k is None else int(source.k),
     )
+
+
+def _shown_row(
+    record: Json, by: Sequence[str], edges_by_name: Mapping[str, Sequence[float]], factor: int, time_unit: str
+) -> Row:
+    """Return one group as displayed: its bands named by their edges, its measures times the factor."""
+    keys = tuple(record.get(name) for name in by)
+    bands = {
+        index: part_named(key, edges_by_name[name])
+        for index, (name, key) in enumerate(zip(by, keys, strict=True))
+        if edges_by_name.get(name)
+    }
+    charged = {name: record[name] for name in PAID if name in record}
+    value, lower, upper = (
+        None if (number := as_number(record.get(name))) is None else number * factor for name in MEASURES
+    )
+    return Row(keys, value, lower, upper, bands, charged, time_unit)
 
 
 def _scaled_errors(error: ErrorStatement | PartialErrors, factor: int) -> ErrorStatement | PartialErrors:
