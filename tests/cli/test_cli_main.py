@@ -121,7 +121,7 @@ class Interrupt:
             raise KeyboardInterrupt
 sys.meta_path.insert(0, Interrupt())
 sys.argv = ["tightrope", "plan", {plan!r}]
-from tightrope.cli.start import main
+from tightrope.__main__ import main
 main()
 """
 

@@ -258,7 +258,7 @@ def test_show_loads_no_library_that_it_does_not_need(released):
     """A tenth of a second of processor time each: one release is shown without the arithmetic of composition."""
     idle = ("numpy", "scipy", "tightrope.accounting", "tightrope.tables", "tightrope.queries", "tightrope.release")
     code = (
-        "import atexit, sys; from tightrope.cli.start import main;"
+        "import atexit, sys; from tightrope.__main__ import main;"
         f"atexit.register(lambda: print([name for name in {idle!r} if name in sys.modules])); main()"
     )
     command = [sys.executable, "-c", code, "ledger", "show", released]

@@ -217,7 +217,7 @@ def shown_answer(source: AnswerDocument | PartialAnswer) -> Answer:
 
 
 def _shown_row(
-    record: Json, by: Sequence[str], edges_by_name: Mapping[str, Sequence[float]], factor: int, time_unit: str
+    record: Json, by: Sequence[str], edges_by_name: Mapping[str, Sequence[object]], factor: int, time_unit: str
 ) -> Row:
     """Return one group as displayed: its bands named by their edges, its measures times the factor."""
     keys = tuple(record.get(name) for name in by)
