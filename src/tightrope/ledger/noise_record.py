@@ -15,8 +15,9 @@ from tightrope.accounting.neighbors import Neighbors
 from tightrope.accounting.privacy_loss import PrivacyLoss
 from tightrope.documents.budget import Budget, at_most
 from tightrope.ledger.chain import canonical_json
-from tightrope.mechanisms.discrete.box_table import AnyTable, table_from_data
-from tightrope.noise.worst_split import CompositionGroup, NoiseSpec, SelectedNoise, ShiftLoss, SplitBounds, total_loss
+from tightrope.mechanisms.discrete.box_table import table_from_data
+from tightrope.noise.coarse_losses import certified_loss
+from tightrope.noise.worst_split import CompositionGroup, NoiseSpec, SelectedNoise, SplitBounds, total_loss
 from tightrope.numerics.root_finding import bisect_real
 
 WIDER_REACH = 4
@@ -46,6 +47,13 @@ class NoiseRecord:
     window: LossLattice | None
     alternatives: Mapping[str, float] = field(default_factory=dict)
     avoidable_noise: float | None = None
+    bounds_splits: bool = False
+    """As in the ``NoiseAllocation``: how the losses of persons with many rows are bounded."""
+
+    @property
+    def composed_units(self) -> tuple[CompositionGroup, ...]:
+        """The groups with the bound that was certified."""
+        return tuple(unit.with_fast_bound() for unit in self.units) if self.bounds_splits else self.units
 
     @property
     def to_text(self) -> str:
@@ -68,6 +76,8 @@ class NoiseRecord:
                 noise.append({"spend": fields, **named})
             units.append({"rows": rows, "noise": noise})
         figures = {"alternatives": dict(self.alternatives), "spare": self.avoidable_noise}
+        # Left out if False, so that older texts stay as they are.
+        figures |= {"bounds_splits": True} if self.bounds_splits else {}
         return canonical_json({"window": window, "units": units, **figures})
 
     @classmethod
@@ -85,7 +95,7 @@ class NoiseRecord:
         step_reach = data["window"]
         window = None if step_reach is None else LossLattice(float(step_reach[0]), int(step_reach[1]))
         units, choices = (tuple(parts) for parts in zip(*pairs, strict=True))
-        return cls(units, choices, window, data["alternatives"], data["spare"])
+        return cls(units, choices, window, data["alternatives"], data["spare"], data.get("bounds_splits", False))
 
     def compose_loss_pmf(self, window: LossLattice, times: int = 1) -> LossPMF:
         """Return the composed distribution of ``times`` such releases on a lattice, with losses rounded up."""
@@ -124,21 +134,20 @@ class NoiseRecord:
 def has_same_noise(text: str, other: str) -> bool:
     """Return whether two records, as text, have equal tables for equal groups, and the same lattice."""
     one, two = json.loads(text), json.loads(other)
-    return (one["units"], one["window"]) == (two["units"], two["window"])
+    return all(one.get(name) == two.get(name) for name in ("units", "window", "bounds_splits"))
 
 
 def compose_records(records: Sequence[tuple[NoiseRecord, int]], window: LossLattice) -> LossPMF:
     """Return the composed distribution of several releases, each run the given number of times, declared together."""
-
-    @cache
-    def loss_from_weights(table: AnyTable) -> ShiftLoss:
-        # Losses are raised by their rounding errors.
-        return lambda shift: table.atoms_for_shift(shift).raise_losses().loss_cells(0.0)
-
-    units = [unit for record, times in records for unit in record.units * times]
+    loss_from_weights = cache(certified_loss)
+    units = [unit for record, times in records for unit in record.composed_units * times]
+    groups_of_vectors = [unit for unit in units for _ in unit.noise_specs]
     choices = [choice for record, times in records for group in record.choices * times for choice in group]
     losses, steps = (
-        [loss_from_weights(choice.table) for choice in choices],
+        [
+            loss_from_weights(choice.table, unit.bounds_splits)
+            for choice, unit in zip(choices, groups_of_vectors, strict=True)
+        ],
         [choice.steps_per_row for choice in choices],
     )
     return total_loss(units, losses, steps, window)

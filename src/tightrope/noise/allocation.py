@@ -20,6 +20,7 @@ from tightrope.documents.budget import Budget
 from tightrope.errors import InputError, InsufficientBudgetError
 from tightrope.mechanisms.discrete.box_table import AnyTable
 from tightrope.mechanisms.discrete.integer_tables import optimal_table
+from tightrope.noise.coarse_losses import CoarseLosses, certified_loss
 from tightrope.noise.families import (
     LaplaceFamily,
     NoiseFamily,
@@ -65,8 +66,8 @@ MOST_EPSILON = 40.0
 the total variation is 1 in double precision."""
 MAX_NOISE_ROWS = 20_000
 """Noise of more rows than this in every answer is rejected: it would be useless, and its tables too long."""
-MAX_LATTICE_POINTS = 2000
-"""Maximal number of lattice points up to the budget's ε."""
+MAX_LATTICE_POINTS, MAX_COARSE_POINTS = 2000, 500
+"""Maximal number of lattice points up to the budget's ε; while searching for persons with many rows."""
 
 Weights = FloatWeights | BoxWeights
 
@@ -85,6 +86,11 @@ class NoiseSearch:
     """A larger ε is replaced by this one: noise that meets the smaller one also meets the larger."""
     only_fullest_split: bool = False
     """If True, units with too many splits to enumerate are replaced by one split: a lower bound on the noise."""
+
+    @property
+    def _groups_of_vectors(self) -> list[CompositionGroup]:
+        """The group of each vector."""
+        return [group for group in self.groups for _ in group.noise_specs]
 
     @property
     def private_delta(self) -> float:
@@ -117,9 +123,12 @@ class NoiseSearch:
     def loss_lattice(self, size: float, resolution: int) -> LossLattice:
         """Return a lattice that contains all losses of exponential distributions of this size, unless too long."""
         exponential_step = 8 / (lattice_unit(self.groups, size) * size)
+        most_points = MAX_LATTICE_POINTS
+        if resolution < FINE_POINTS and any(group.bounds_splits for group in self.groups):
+            most_points = MAX_COARSE_POINTS
         step = max(
             exponential_step / max(1, math.ceil(resolution * exponential_step / self.loss_scale)),
-            self.loss_scale / MAX_LATTICE_POINTS,
+            self.loss_scale / most_points,
         )
         return LossLattice(step, math.ceil(WINDOW_REACH * self.loss_scale / step))
 
@@ -183,7 +192,12 @@ class NoiseSearch:
     def _size_excess(self, families: Sequence[NoiseFamily], size: float, resolution: int) -> float:
         """Return the largest excess over the budget at this size; at most 0 if it meets the budget."""
         weights = self._family_weights(families, size)
-        return self._largest_excess(self._total_loss([w.shift_loss_cells for w in weights], size, resolution))
+        fast_losses = cache(lambda one: None if isinstance(one, BoxWeights) else CoarseLosses.from_weights(one))
+        losses: list[ShiftLoss] = []
+        for listed, group in zip(weights, self._groups_of_vectors, strict=True):
+            fast = fast_losses(listed) if group.bounds_splits else None
+            losses.append(listed.shift_loss_cells if fast is None else fast.loss_cells)
+        return self._largest_excess(self._total_loss(losses, size, resolution))
 
     def _total_loss(self, losses: Sequence[ShiftLoss], size: float, resolution: int) -> LossPMF:
         shifts = [need.shift for need in noise_requirements(self.groups, size, self.private_delta)]
@@ -253,18 +267,18 @@ class NoiseSearch:
             limits=(size / FINE_SIZE_FACTOR, size * FINE_SIZE_FACTOR),
         )
 
-        @cache
-        def exact_loss(table: AnyTable) -> ShiftLoss:
-            """Return the loss under a shift from the integer weights; losses are raised by their rounding errors."""
-            return lambda shift: table.atoms_for_shift(shift).raise_losses().loss_cells(0.0)
-
         trials = MAX_TABLE_TRIALS if math.isfinite(size) else 0
         for trial_size in (size * (1 + FINAL_TOLERANCE) ** i for i in range(trials)):
             tables = list(
                 map(cache(lambda weights: weights.integer_table()), self._family_weights(families, trial_size))
             )
             try:
-                total = self._total_loss(list(map(exact_loss, tables)), trial_size, FINE_POINTS)
+                certified = cache(certified_loss)
+                losses = [
+                    certified(table, group.bounds_splits)
+                    for table, group in zip(tables, self._groups_of_vectors, strict=True)
+                ]
+                total = self._total_loss(losses, trial_size, FINE_POINTS)
             except InputError:  # a shift beyond the listed part of an unbounded table: larger sizes list more
                 continue
             if self._meets_points(total) and self._rounded_loss_meets_points(loss := _symmetric_loss(total.to_atoms())):
@@ -303,6 +317,8 @@ SHAPE_TOLERANCE, MAX_SHAPES = 0.04, 5
 """For families with a shape: the tolerance of the best shape, and the maximal number of shapes that are tried."""
 SMALLER_EPSILONS = (36.0, 32.0, 28.0, 24.0, 20.0, 16.0, 12.0, 8.0)
 """Replacements, tried in this order, for a larger ε that no integer table can be shown to meet."""
+MAX_AVOIDABLE_NOISE = 0.01
+"""If bounding all splits together may cost more of the noise than this, they are enumerated where that is possible."""
 HOPELESS_RATIO = 1.6
 """If Gaussian noise is this much larger than the best, families between Gaussian and Laplace are skipped."""
 
@@ -318,6 +334,8 @@ class NoiseAllocation:
     """Upper bound on the fraction of the noise that could be saved if all splits were enumerated; None if they were."""
     loss_lattice: LossLattice | None = None
     """The lattice on which the loss was composed; None for the lattice of a single table."""
+    bounds_splits: bool = False
+    """True if the loss was composed for ``CompositionGroup.with_fast_bound`` of each group."""
     total_error: float = math.inf
     """Sum over all numbers of E|X|, in shifts of one row, divided by the requested relative size."""
     families: tuple[NoiseFamily, ...] = ()
@@ -346,8 +364,30 @@ def allocate_noise(
     no size meets the budget. ε above ``MOST_EPSILON`` is replaced by it. If no integer table can be shown to meet a
     large ε, the next smaller one in ``SMALLER_EPSILONS`` replaces it; the certificate states the realized guarantee.
     """
+    groups = tuple(units)
+    fast_groups = tuple(group.with_fast_bound() for group in groups)
+    if fast_groups == groups:
+        return _allocate_groups(groups, budget, compare=compare, like=like)
+    can_enumerate = all(group.composes_every_split for group in groups)
+    try:
+        fast = _allocate_groups(fast_groups, budget, compare=compare, like=like)
+    except InsufficientBudgetError:
+        if not can_enumerate:
+            raise
+        return _allocate_groups(groups, budget, compare=compare, like=like)
+    if not can_enumerate or (fast.avoidable_noise or 0.0) <= MAX_AVOIDABLE_NOISE:
+        return replace(fast, bounds_splits=True)
+    # The families were compared with the simpler bound.
+    enumerated = _allocate_groups(groups, budget, compare=compare, like=fast)
+    return replace(enumerated, alternatives=fast.alternatives)
+
+
+def _allocate_groups(
+    groups: tuple[CompositionGroup, ...], budget: Budget, *, compare: bool, like: NoiseAllocation | None
+) -> NoiseAllocation:
+    """Return the smallest noise for these groups, with their own ``bounds_splits``."""
     for epsilon_cap in (MOST_EPSILON, *SMALLER_EPSILONS):
-        search = NoiseSearch(tuple(units), budget, epsilon_cap)
+        search = NoiseSearch(groups, budget, epsilon_cap)
         try:
             if not search.private_delta > 0 and any(spec.needs_bound for spec in all_noise_specs(search.groups)):
                 raise InsufficientBudgetError(
@@ -374,7 +414,9 @@ def _family_trials(search: NoiseSearch, *, compare: bool) -> list[FamilyTrial]:
     families = [
         family
         for family in registered_families()
-        if family.used_in_plans and (search.private_delta > 0 or not family.has_bound)
+        if family.used_in_plans
+        and (search.private_delta > 0 or not family.has_bound)
+        and (family.hides_many_rows or not any(group.bounds_splits for group in search.groups))
     ]
     trials: list[FamilyTrial] = []
     for variant in (
@@ -407,12 +449,12 @@ def _least_error_trial(search: NoiseSearch, trials: Sequence[FamilyTrial]) -> No
     relative = {t.family_name: t.total_error / best.total_error for t in by_error if math.isfinite(t.total_error)}
     selected = best.total_error, best.families, best.family_name, best.size * search.loss_scale
     # How much smaller the noise could be if all splits were enumerated: the fullest split alone needs this size.
-    if all(unit.split_bounds.composes_every_split for unit in search.groups):
+    if all(unit.composes_every_split for unit in search.groups):
         avoidable_noise = None
     else:
         lower_bound = replace(search, only_fullest_split=True).least_size(best.families, best.size)
         avoidable_noise = max(0.0, 1 - lower_bound / best.size) if math.isfinite(lower_bound) else 1.0
-    return NoiseAllocation(selections, loss, relative, avoidable_noise, window, *selected)
+    return NoiseAllocation(selections, loss, relative, avoidable_noise, window, False, *selected)
 
 
 def _closed_form_optimum(search: NoiseSearch) -> NoiseAllocation | None:

@@ -104,6 +104,8 @@ class NoiseFamily(ABC):
     """True if the largest value is small enough to be the threshold above which discovered keys are shown."""
     used_in_plans: ClassVar[bool] = True
     """True if plans of several queries try this family."""
+    hides_many_rows: ClassVar[bool] = True
+    """False if the family is hopeless where one person's rows are too many to compose each of their splits."""
     smallest_shift: ClassVar[int] = 1
     """Smallest shift at which the family differs from the others: at smaller ones it is not tried."""
     max_releases: ClassVar[int | None] = None
@@ -281,6 +283,7 @@ class StaircaseFamily(NoiseFamily):
     """
 
     name: ClassVar[str] = "discrete staircase"
+    hides_many_rows: ClassVar[bool] = False
     smallest_shift: ClassVar[int] = 2
     real_twin: ClassVar[RealTwin | None] = RealTwin(
         "staircase", lambda size, sensitivity, delta: staircase(epsilon=sensitivity / size, sensitivity=sensitivity)

@@ -70,18 +70,19 @@ class FloatWeights:
         )
 
     @cached_property
-    def _half_probabilities(self) -> Floats:
+    def half_probabilities(self) -> Floats:
+        """P(X = x), x = 0..N, of the listed weights."""
         return self.half_weights / (2 * float(np.sum(self.half_weights)) - float(self.half_weights[0]))
 
     @property
     def mean_absolute(self) -> float:
         """E|X| of the listed weights."""
-        return 2 * float(np.dot(self._half_probabilities, np.arange(len(self.half_weights))))
+        return 2 * float(np.dot(self.half_probabilities, np.arange(len(self.half_weights))))
 
     @property
     def zero_probability(self) -> float:
         """P(X = 0)."""
-        return float(self._half_probabilities[0])
+        return float(self.half_probabilities[0])
 
     def shift_loss_cells(self, shift: int) -> LossCells:
         """Return the loss of (X, X + shift) in floats, for searching.
@@ -128,7 +129,7 @@ class FloatWeights:
     @cached_property
     def _two_sided_probabilities(self) -> tuple[Floats, Floats]:
         """Probabilities of −N..N, and their logarithms; N is the last x with a positive probability."""
-        half = self._half_probabilities[: np.flatnonzero(self._half_probabilities)[-1] + 1]
+        half = self.half_probabilities[: np.flatnonzero(self.half_probabilities)[-1] + 1]
         probabilities = np.concatenate([half[:0:-1], half])
         return probabilities, np.log(probabilities)
 

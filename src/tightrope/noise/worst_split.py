@@ -37,6 +37,8 @@ from tightrope.numerics.checks import check_integer
 
 MOST_COMPOSITIONS = 2500
 """Maximal number of compositions for one person's worst split; above, it is bounded (docs/proofs/many-rows.md)."""
+FEW_COMPOSITIONS = 400
+"""With more compositions a round than this (20 rows in any groups), the bound is used if it costs little."""
 MOST_ROWS = 10_000
 """Maximal number of rows of one person if they may fall into groups in several ways."""
 
@@ -142,6 +144,8 @@ TRIMMED_MASS = 1e-28
 """Outcomes with a smaller probability count as infinite loss: there an integer table has too few digits."""
 ENUMERATED_SIZES = 8
 """Sizes of parts up to here are enumerated one by one."""
+MIRROR_TOLERANCE = 1e-9
+"""Relative distance within which a loss counts as the mirror of the largest one."""
 ROUNDING_MARGIN = 1e-9
 """Relative margin for the rounding of sums and quantiles."""
 
@@ -164,7 +168,9 @@ class NormalBound(NamedTuple):
         losses, masses = losses[order] + part.slack, masses[order]
         is_likely = np.cumsum(masses) > TRIMMED_MASS
         smallest_loss = -losses[is_likely][0] if np.any(is_likely) else math.inf
-        is_used = is_likely & (losses >= smallest_loss)
+        # A loss that is less than its mirror only by rounding is raised to it.
+        is_used = is_likely & (losses >= smallest_loss - MIRROR_TOLERANCE * abs(smallest_loss))
+        losses = np.maximum(losses, smallest_loss) if np.any(is_used) else losses
         lost_mass = min(1.0, part.infinite_mass + float(np.sum(masses[~is_used])) * (1 + ROUNDING_MARGIN))
         if lost_mass == 1 or not np.any(is_used):
             return cls(0.0, 1.0)
@@ -195,13 +201,14 @@ class PartSizes:
         """Return the ranges for parts of up to ``most`` rows, largest first.
 
         >>> PartSizes.from_largest(20)  # doctest: +NORMALIZE_WHITESPACE
-        PartSizes(lower_edges=(19, 18, 16, 12, 7, 6, 5, 4, 3, 2, 1, 0),
-                  upper_edges=(20, 19, 18, 16, 12, 7, 6, 5, 4, 3, 2, 1))
+        PartSizes(lower_edges=(19, 18, 16, 12, 8, 7, 6, 5, 4, 3, 2, 1, 0),
+                  upper_edges=(20, 19, 18, 16, 12, 8, 7, 6, 5, 4, 3, 2, 1))
         """
         lower_edges, upper_edges = [most - 1], [most]
         while (size := lower_edges[-1]) > 0:
             upper_edges.append(size)
-            lower_edges.append(size - 1 if size <= ENUMERATED_SIZES else min(size - 1, size**2 // most))
+            longer = max(size**2 // most, ENUMERATED_SIZES)
+            lower_edges.append(size - 1 if size <= ENUMERATED_SIZES else min(size - 1, longer))
         return cls(tuple(lower_edges), tuple(upper_edges))
 
     def largest_split_sum(self, amounts: Sequence[float], contribution: SplitBounds) -> float:
@@ -316,10 +323,27 @@ def nearest_eighths(size: float) -> int:
 
 @dataclass(frozen=True, slots=True)
 class CompositionGroup:
-    """Noisy vectors over the same groups that one person's rows shift together."""
+    """Noisy vectors over the same groups that one person's rows shift together.
+
+    ``bounds_splits``: all splits are bounded together even if they are few enough to be composed, and losses of long
+    tables are bounded in cells: much faster.
+    """
 
     noise_specs: tuple[NoiseSpec, ...]
     split_bounds: SplitBounds
+    bounds_splits: bool = False
+
+    @property
+    def composes_every_split(self) -> bool:
+        """True if every split is composed; otherwise they are bounded together."""
+        return self.split_bounds.composes_every_split and not self.bounds_splits
+
+    def with_fast_bound(self) -> Self:
+        """Return the group with ``bounds_splits``, unless its compositions are few or numbers share their noise."""
+        bounds = self.split_bounds
+        is_small = bounds.has_one_split or bounds.most_rows * bounds.largest_part <= FEW_COMPOSITIONS
+        has_boxes = any(spec.dimension > 1 for spec in self.noise_specs)
+        return self if is_small or has_boxes else replace(self, bounds_splits=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -412,19 +436,21 @@ def total_loss(
         return lambda rows: loss(rows * shift)
 
     pairs = iter(zip(losses, shifts, strict=True))
-    unit_losses = [(unit.split_bounds, tuple(next(pairs) for _ in unit.noise_specs)) for unit in units]
+    unit_losses = [
+        (unit.split_bounds, unit.composes_every_split, tuple(next(pairs) for _ in unit.noise_specs)) for unit in units
+    ]
     pmfs = []
-    for (contribution, losses_and_shifts), count in Counter(unit_losses).items():
+    for (contribution, composes_every_split, losses_and_shifts), count in Counter(unit_losses).items():
         part = _group_loss(losses_and_shifts, window)
-        if contribution.composes_every_split:
+        if composes_every_split:
             pmf = worst_split(part, contribution, window)
         elif fullest:
             pmf = fullest_split(part, contribution)
         else:
-            # One dominating distribution for each vector.
+            # One dominating distribution for each vector; equal vectors have the same one.
             bounds = (
-                dominate_every_split(loss_by_rows(loss, shift), contribution, window)
-                for loss, shift in losses_and_shifts
+                dominate_every_split(loss_by_rows(loss, shift), contribution, window) ** times
+                for (loss, shift), times in Counter(losses_and_shifts).items()
             )
             pmf = reduce(LossPMF.__mul__, bounds)
         pmfs.append(pmf**count)

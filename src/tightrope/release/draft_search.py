@@ -322,7 +322,12 @@ class _BudgetMultiples:
             return None
         selections_of_one = allocation.selections[: len(self.units)]
         return NoiseRecord(
-            self.units, selections_of_one, allocation.loss_lattice, allocation.alternatives, allocation.avoidable_noise
+            self.units,
+            selections_of_one,
+            allocation.loss_lattice,
+            allocation.alternatives,
+            allocation.avoidable_noise,
+            allocation.bounds_splits,
         )
 
     def largest_fitting_noise(self, part: Fraction) -> NoiseRecord | None:
@@ -373,6 +378,7 @@ def allocation_of(noise_record: NoiseRecord) -> NoiseAllocation:
         dict(noise_record.alternatives),
         noise_record.avoidable_noise,
         noise_record.window,
+        noise_record.bounds_splits,
     )
 
 

@@ -157,6 +157,7 @@ def recipe_of(draft: NoisePlan) -> NoiseRecord:
         allocation.loss_lattice,
         allocation.alternatives,
         allocation.avoidable_noise,
+        allocation.bounds_splits,
     )
 
 

@@ -112,6 +112,7 @@ class Series(SingleUseObject):
                 joint_allocation.loss_lattice,
                 joint_allocation.alternatives,
                 joint_allocation.avoidable_noise,
+                joint_allocation.bounds_splits,
             )
             noise_record = noise_of_one.on_finer_lattice(at_most(draft.budget.delta))
         if reservation is not None and reservation[0].body_data["plan"] != plan_digest_text:
