@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 
 from tightrope.documents.budget import Budget
 from tightrope.noise.allocation import NoiseAllocation, _allocate_groups, allocate_noise
@@ -41,15 +42,15 @@ def main() -> None:
             group = CompositionGroup(specs, SplitBounds(rows, rows, rows))
             if len(specs) > 1 and rows == MAX_ROWS[-1]:
                 continue  # refused: noise of more than 20,000 rows
-            seconds, noise = timed_allocation(lambda group=group: allocate_noise([group], BUDGET))
+            seconds, noise = timed_allocation(partial(allocate_noise, [group], BUDGET))
             relative = "not feasible"
             if rows <= MAX_ENUMERATED_ROWS:
                 bounded = SplitBounds(min(rows, 50), min(rows, 50), min(rows, 50))
                 exact_group = CompositionGroup(specs, bounded)
                 _, enumerated = timed_allocation(
-                    lambda one=exact_group: _allocate_groups((one,), BUDGET, compare=False, like=None)
+                    partial(_allocate_groups, (exact_group,), BUDGET, compare=False, like=None)
                 )
-                _, same = timed_allocation(lambda one=exact_group: allocate_noise([one], BUDGET))
+                _, same = timed_allocation(partial(allocate_noise, [exact_group], BUDGET))
                 relative = f"{same / enumerated:.5f}" + (" (at 50 rows)" if rows > 50 else "")
             print(f"{name:28} {rows:8} {seconds:7.2f} {noise:11.4g} {relative:>24}", flush=True)
 

@@ -378,8 +378,9 @@ class NoisePlan:
 
     def __str__(self) -> str:
         from tightrope.release.plan_text import plan_text
+        from tightrope.release.relative_sizes import alone_lines
 
-        return plan_text(self.plan_document())
+        return "\n".join([plan_text(self.plan_document()), *alone_lines(self)])
 
 
 def _in_query_order(tasks: Sequence[QueryGroup], results_by_task: Sequence[Sequence[Item]]) -> list[Item]:
