@@ -274,8 +274,9 @@ class Session(SingleUseObject):
         permanently. ``limits`` bound it further, for a period or an audience; the limit named "total" is the whole
         budget and sets the composition rule. ``audience`` names the recipients of the answers (None: everybody);
         ``note`` is recorded when the dataset is declared. The other parameters are as in ``Session``. Raises
-        ``InputError`` if the ledger has the dataset with another privacy unit, bounds, columns or budget,
-        ``LedgerError`` if the ledger cannot be used.
+        ``InputError`` if the ledger has the dataset with another privacy unit or budget, or a column of another type;
+        ``LedgerError`` if the ledger cannot be used. Each session has its own contribution bounds and may have further
+        columns: the budget protects a person with all their rows, whatever the bounds of each release.
         """
         session = cls(
             source,
@@ -289,7 +290,7 @@ class Session(SingleUseObject):
             public_tables=public_tables,
         )
         all_limits = add_total_limit(session.budget, limits)
-        identity = identity_of(dataset, session._table.private_schema, session.privacy_unit)
+        identity = identity_of(dataset, session._table, session.privacy_unit)
         account = Ledger(ledger, create=True).declare_dataset(identity, all_limits, note=note)
         session._set_parts(_account=account, _audience=audience)
         return session
@@ -436,7 +437,7 @@ class Session(SingleUseObject):
         """Suggest a bound on the rows of a person; charges ``budget_fraction`` of the budget now.
 
         Counts persons by how many rows they have; a person is counted once, so the session's own bounds do not matter.
-        ``print`` the result for the warning. In a ledger the bounds of a dataset are fixed by its first release.
+        ``print`` the result for the warning. A later session of the same dataset may have other bounds.
         """
         refuse_each_row(self._person)
         plan = self.plan([rows_question(where)], budget_fraction=budget_fraction)
