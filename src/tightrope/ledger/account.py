@@ -162,6 +162,7 @@ class Account:
                 return found, None
             self._refuse_taken_dates(connection, claim)
             body = {**_charge_fields(claim, self.book.next_entry_time(connection)), **costs, "times": claim.times}
+            body |= {} if claim.description is None else {"description": dict(claim.description)}
             entry = self._draft_entry(connection, RESERVED, claim.key, body)
             if isinstance(entry, InsufficientBudgetError):
                 return entry, self._refusal_entry(connection, claim, entry)

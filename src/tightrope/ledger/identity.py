@@ -140,7 +140,10 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class SeriesClaim:
-    """``times`` releases of one plan, declared together; composed exactly, they meet ``kept``."""
+    """``times`` releases of one plan, declared together; composed exactly, they meet ``kept``.
+
+    ``description`` is the plan in words, with which a refusal says how another plan differs.
+    """
 
     key: str
     plan: str
@@ -148,6 +151,7 @@ class SeriesClaim:
     times: int
     recipe: str
     audience: str | None = None
+    description: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
         _check_key(self.key, MAX_KEY_LENGTH - len(f" {self.times}/{self.times}"))
