@@ -187,7 +187,7 @@ def test_a_series_goes_on_in_later_sessions_with_the_same_noise(place):
     assert account.current_state().balance_of("total").spent == Fraction(1, 2)
     report = check_ledger(Ledger(place))
     assert (report.guarantees, report.problems) == (1, ())
-    with pytest.raises(InputError, match="already names a series"):
+    with pytest.raises(InputError, match="the series 'quarter' has the questions mean_x"):
         opened.series(opened.plan(ASKED[:1], budget_fraction="0.5"), times=3, key="quarter")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
@@ -73,8 +73,8 @@ def describe_series(draft: NoisePlan, times: int, conditions: Sequence[Expressio
     """Return what a plan asks as texts, which a ledger keeps with a series: parameters of the plan, never data."""
     without_filters = [question.with_fields(asked=replace(question.asked, where=())) for question in draft.questions]
     return {
-        "filters": [str(question.asked.row_condition or "all rows") for question in draft.questions],
         "questions": [f"{question.asked.name}: {question}" for question in without_filters],
+        "filters": [str(question.asked.row_condition or "all rows") for question in draft.questions],
         "bounds": draft.person.limits_text,
         "budget": str(draft.budget),
         "budget_fraction": str(draft.share),
@@ -83,14 +83,16 @@ def describe_series(draft: NoisePlan, times: int, conditions: Sequence[Expressio
     }
 
 
-def series_difference(key: str, recorded: dict[str, Any] | None, asked: dict[str, Any]) -> str:
+def series_difference(key: str, recorded: Mapping[str, Any], asked: Mapping[str, Any]) -> str:
     """Return a sentence on the first difference of a plan from the series of this key, and what to do.
+
+    ``recorded`` is empty for a series that version 0.1 reserved.
 
     >>> series_difference("monthly", {"filters": ["month == 1"]}, {"filters": ["month == 2"]}).partition(";")[0]
     "the series 'monthly' filters on month == 1, this plan on month == 2"
     """
-    for name, recorded_value in (recorded or {}).items():
-        before, after = _first_difference(recorded_value, asked.get(name))
+    for name, value in asked.items():
+        before, after = _first_difference(recorded.get(name, value), value)
         if before == after:
             continue
         if name == "filters":

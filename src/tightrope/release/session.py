@@ -144,7 +144,7 @@ class Series(SingleUseObject):
             )
             noise_record = noise_of_one.on_finer_lattice(at_most(draft.budget.delta))
         if reservation is not None and reservation[0].body_data["plan"] != plan_digest_text:
-            recorded = reservation[0].body_data.get("description")
+            recorded = reservation[0].body_data.get("description", {})
             raise InputError.from_text("key", series_difference(key, recorded, description))
         promised_budget = (
             draft.budget if limit is None else budget_of_share(limit, noise_record.composed_loss(times), draft.share)
