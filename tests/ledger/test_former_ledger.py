@@ -58,6 +58,8 @@ def test_a_series_goes_on(tmp_path: Path) -> None:
     assert series.released == 1
     series.next().release()
     assert series.released == 2
+    with pytest.raises(InputError, match="'monthly' already names a series with other questions"):
+        session.series(session.plan(QUESTIONS[:1], budget_fraction="0.25"), times=3, key="monthly")
     assert session.spent["budget_fraction"] == "0.5"
 
 

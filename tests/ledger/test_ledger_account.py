@@ -87,14 +87,14 @@ def test_what_was_paid_and_never_answered_is_found_by_its_plan(account):
     ("name", "value"),
     [("privacy_unit", "city"), ("means", "an aircraft"), ("privacy_unit", None)],
 )
-def test_a_dataset_with_another_person_is_refused(opened, account, name, value):
+def test_a_dataset_with_another_privacy_unit_is_refused(opened, account, name, value):
     with pytest.raises(InputError, match=rf"{name}.*another dataset"):
         opened().declare_dataset(identity(**{name: value}), [TOTAL])
 
 
-def test_a_dataset_with_other_columns_or_another_promise_is_refused(opened, account):
+def test_a_dataset_with_another_type_of_its_privacy_unit_or_another_promise_is_refused(opened, account):
     other = identity(columns=(("user", "text"), ("town", "text"), ("city", "text")))
-    with pytest.raises(InputError, match=r"\+town \(text\), \+user \(text\), -user \(integer\)"):
+    with pytest.raises(InputError, match="'user', which identifies a person, is 'text', but the ledger has 'integer'"):
         opened().declare_dataset(other, [TOTAL])
     with pytest.raises(InputError, match="a declared budget is not changed later"):
         opened().declare_dataset(identity(), [Limit("total", tr.Budget(epsilon=2, delta="1e-6"))])

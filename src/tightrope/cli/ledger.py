@@ -196,7 +196,7 @@ def show_overview(view: Json) -> None:
     releases, refusals = view["releases"], view["refusals"]
     counts = f"{releases} release{'s' * (releases != 1)}, {refusals} refusal{'s' * (refusals != 1)}"
     echo_heading(f"{escape_control_chars(view['dataset'])}: {counts}")
-    echo_lines(whose_rows(identity))
+    echo_lines(whose_rows(identity, view["max_rows"]))
     echo_lines(*([f"Note: {escape_control_chars(view['note'])}"] if view["note"] else []))
     # Of each limit, what is left: ε and δ, or nats of a log moment, the mass at infinite loss, and a comparison.
     rows: list[list[str]] = []
@@ -236,19 +236,22 @@ def show_overview(view: Json) -> None:
         )
 
 
-def whose_rows(identity: Json) -> str:
-    """Return the privacy unit of a dataset, and how many rows of it are used.
+def whose_rows(identity: Json, max_rows: Sequence[int]) -> str:
+    """Return the privacy unit of a dataset, and how many rows of it the sessions use.
 
-    >>> whose_rows({"person": None, "means": "a person", "rows_per_person": 1})
+    >>> whose_rows({"person": None, "means": "a person"}, [1])
     'Each row is a person.'
-    >>> whose_rows({"person": "tail", "means": "an aircraft", "rows_per_person": 12})
-    'All rows with the same tail are an aircraft; the first plan used at most 12 of them (max_rows).'
+    >>> whose_rows({"person": "tail", "means": "an aircraft"}, [12])
+    'All rows with the same tail are an aircraft; at most 12 of them are used.'
+    >>> whose_rows({"person": "tail", "means": "an aircraft"}, [3, 12])
+    'All rows with the same tail are an aircraft; at most 3 or 12 of them are used in a release.'
     """
     means = escape_control_chars(identity["means"])
     if identity["person"] is None:
         return f"Each row is {means}."
-    column, rows = escape_control_chars(identity["person"]), identity["rows_per_person"]
-    return f"All rows with the same {column} are {means}; the first plan used at most {rows:,} of them (max_rows)."
+    column, bounds = escape_control_chars(identity["person"]), " or ".join(f"{rows:,}" for rows in max_rows)
+    where = " in a release" if len(max_rows) > 1 else ""
+    return f"All rows with the same {column} are {means}; at most {bounds} of them are used{where}."
 
 
 def _small_number_text(number: str) -> str:

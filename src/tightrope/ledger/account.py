@@ -16,6 +16,7 @@ from tightrope.ledger.chain import (
     ANSWERED,
     CHARGED,
     DATASET,
+    DECLARATION,
     REFUSED,
     RESERVED,
     RETRIED,
@@ -37,9 +38,12 @@ FAILED_READING = '{"reading": "failed"}'
 class Account:
     """A dataset with its limits. A key is charged once and answered once, even if several processes try it."""
 
-    def __init__(self, book: EntryBook, declared: Entry) -> None:
+    def __init__(self, book: EntryBook, declared: Entry, declaration: Identity | None = None) -> None:
         self.book, self.declared = book, declared
         self.identity = Identity.from_data(declared.body_data["identity"])
+        """The first declaration of the dataset."""
+        self.declaration = self.identity if declaration is None else declaration
+        """The declaration of this session, recorded with its first charge if the ledger does not have it yet."""
         self.limits = tuple(map(Limit.from_data, declared.body_data["limits"]))
 
     @property
@@ -51,6 +55,15 @@ class Account:
     def owner_note(self) -> str:
         """The note that the owner wrote."""
         return str(self.declared.body_data["note"])
+
+    def declarations(self) -> list[Identity]:
+        """Return the declarations of the dataset in the order in which they were recorded."""
+        return self.book.read_transaction(self._declarations_in)
+
+    def check_identity(self) -> None:
+        """Raise ``InputError`` if this session's declaration contradicts a recorded one."""
+        for recorded in self.declarations():
+            recorded.check_same_as(self.declaration)
 
     def check_declaration(self, limits: Sequence[Limit]) -> None:
         """Raise ``InputError`` unless these are the limits of the ledger."""
@@ -149,9 +162,11 @@ class Account:
                 return found, None
             self._refuse_taken_dates(connection, claim)
             body = {**_charge_fields(claim, self.book.next_entry_time(connection)), **costs, "times": claim.times}
+            body |= {} if claim.description is None else {"description": dict(claim.description)}
             entry = self._draft_entry(connection, RESERVED, claim.key, body)
             if isinstance(entry, InsufficientBudgetError):
                 return entry, self._refusal_entry(connection, claim, entry)
+            self._record_declaration(connection, entry.time)
             chain.store_text(connection, claim.recipe)
             written = chain.append_entry(
                 connection, self.dataset_name, RESERVED, claim.key, entry.time, (entry.body, entry.state)
@@ -220,6 +235,7 @@ class Account:
         entry = self._next_entry(connection, claim, series, costs)
         if isinstance(entry, InsufficientBudgetError):
             return entry, self._refusal_entry(connection, claim, entry)
+        self._record_declaration(connection, entry.time)
         if claim.recipe:
             chain.store_text(connection, claim.recipe)
         written = chain.append_entry(
@@ -235,6 +251,29 @@ class Account:
     def _state_in(self, connection: Connection) -> State:
         last = chain.last_entry_of_dataset(connection, self.dataset_name)
         return State.from_data((last or self.declared).state_data)
+
+    def _declarations_in(self, connection: Connection) -> list[Identity]:
+        later = chain.entries_by_kind(connection, DECLARATION, self.dataset_name)
+        if any(not entry.hash_matches for entry in later):
+            raise LedgerError(f"a declaration of {self.dataset_name!r} is not what was written; {chain.CORRUPT}")
+        return [self.identity, *(Identity.from_data(entry.body_data["identity"]) for entry in later)]
+
+    def _record_declaration(self, connection: Connection, time: str) -> None:
+        """Append this session's declaration if it is new.
+
+        Raises ``InputError`` if another process has recorded one that contradicts it since this session was opened.
+        """
+        data = self.declaration.to_data()
+        if data == self.identity.to_data():
+            return
+        recorded = self._declarations_in(connection)
+        if any(one.to_data() == data for one in recorded):
+            return
+        for one in recorded:
+            one.check_same_as(self.declaration)
+        body, state = {"identity": data}, self._state_in(connection).to_data()
+        key = sha256_hex(canonical_json(data))
+        chain.append_entry(connection, self.dataset_name, DECLARATION, key, time, (body, state))
 
     def _existing_entry(self, connection: Connection, kind: str, claim: Claim | SeriesClaim) -> Entry | None:
         """Return the entry under the claim's key; ``InputError`` if its plan or its audience is another one."""
@@ -379,7 +418,9 @@ class Ledger:
     def declare_dataset(self, identity: Identity, limits: Sequence[Limit], *, note: str = "") -> Account:
         """Return the account of a dataset, which is declared with these limits if the ledger does not contain it.
 
-        Raises ``InputError`` if the ledger has another privacy unit, other columns or other limits for the dataset.
+        Other columns and contribution bounds than those of the first declaration are recorded with the first charge.
+        Raises ``InputError`` if the ledger has another privacy unit or other limits for the dataset, or a column of
+        another type.
         Emits a ``LedgerWarning`` if a new dataset has the columns and the privacy unit of another one: their privacy
         losses may add up.
         """
@@ -407,8 +448,8 @@ class Ledger:
         )
         if known is None:
             self._warn_about_similar_datasets(identity)
-        account = Account(self.book, known or self.book.write_entry(run_transaction))
-        account.identity.check_same_as(identity)
+        account = Account(self.book, known or self.book.write_entry(run_transaction), identity)
+        account.check_identity()
         account.check_declaration(limits)
         return account
 

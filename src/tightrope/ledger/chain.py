@@ -31,8 +31,9 @@ from sqlalchemy import (
 from tightrope.errors import LedgerError
 
 _CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
-DATASET, RESERVED, CHARGED, RETRIED, ANSWERED, REFUSED = KINDS = (
+DATASET, DECLARATION, RESERVED, CHARGED, RETRIED, ANSWERED, REFUSED = KINDS = (
     "dataset",
+    "declaration",
     "reserved",
     "charged",
     "retried",
@@ -228,9 +229,10 @@ def list_entries(connection: Connection, dataset: str | None = None) -> Iterator
         yield Entry(*row)
 
 
-def entries_by_kind(connection: Connection, kind: str) -> list[Entry]:
-    """Return all entries of a kind in order; unchecked."""
+def entries_by_kind(connection: Connection, kind: str, dataset: str | None = None) -> list[Entry]:
+    """Return all entries of a kind, or those of one dataset, in order; unchecked."""
     query = select(ENTRIES).where(ENTRIES.c.kind == kind).order_by(ENTRIES.c.number)
+    query = query if dataset is None else query.where(ENTRIES.c.dataset == dataset)
     return [Entry(*row) for row in connection.execute(query)]
 
 

@@ -8,10 +8,21 @@ from dataclasses import dataclass, field
 
 from tightrope.documents.budget import Budget
 from tightrope.documents.release import LedgerEntry
-from tightrope.errors import InsufficientBudgetError, TightropeError
+from tightrope.errors import InputError, InsufficientBudgetError, TightropeError
 from tightrope.ledger import chain
 from tightrope.ledger.account import Ledger
-from tightrope.ledger.chain import ANSWERED, CHARGED, DATASET, RESERVED, RETRIED, Entry, canonical_json, genesis_hash
+from tightrope.ledger.chain import (
+    ANSWERED,
+    CHARGED,
+    DATASET,
+    DECLARATION,
+    RESERVED,
+    RETRIED,
+    Entry,
+    canonical_json,
+    genesis_hash,
+)
+from tightrope.ledger.identity import Identity
 from tightrope.ledger.limits import Limit
 from tightrope.ledger.moments import Moments
 from tightrope.ledger.noise_record import NoiseRecord
@@ -41,6 +52,7 @@ class _ChainWalk:
     number: int = 0
     time: str = ""
     limits: dict[str, tuple[Limit, ...]] = field(default_factory=dict)
+    identities: dict[str, list[Identity]] = field(default_factory=dict)
     states: dict[str, State] = field(default_factory=dict)
     texts: dict[str, str] = field(default_factory=dict)
     keys: set[tuple[str, str, str]] = field(default_factory=set)
@@ -85,6 +97,8 @@ class _ChainWalk:
         if entry.dataset not in self.limits:
             self.add_problem(f"entry {entry.number} is of a dataset that was not declared")
             return
+        if entry.kind in (DATASET, DECLARATION):
+            self.check_declared_identity(entry)
         before = self.states.get(entry.dataset, State())
         try:
             state = state_after_entry(before, self.limits[entry.dataset], entry.kind, entry.key, entry.body_data)
@@ -99,6 +113,16 @@ class _ChainWalk:
             self.states[entry.dataset] = State.from_data(entry.state_data)
             self.texts[entry.dataset] = entry.state
         self.collect_claims(entry)
+
+    def check_declared_identity(self, entry: Entry) -> None:
+        """Check that a declaration does not contradict the ones before it: all protect the same privacy unit."""
+        identity, recorded = Identity.from_data(entry.body_data["identity"]), self.identities.get(entry.dataset, [])
+        try:
+            for earlier in recorded:
+                earlier.check_same_as(identity)
+        except InputError as error:
+            self.add_problem(f"entry {entry.number} contradicts an earlier declaration: {error}")
+        self.identities[entry.dataset] = [*recorded, identity]
 
     def collect_claims(self, entry: Entry) -> None:
         """Collect the texts and guarantees to check; a series is checked once, for all its dates together."""

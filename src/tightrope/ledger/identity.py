@@ -15,6 +15,12 @@ from tightrope.errors import InputError
 MAX_NAME_LENGTH = 200
 MAX_KEY_LENGTH = 200
 IDENTITY_REMEDY = "use the same, or declare another dataset (privacy losses about the same people add up nevertheless)"
+UNIT_KIND_REMEDY = (
+    "persons would be told apart in another way; declare the same type, or declare another dataset (privacy losses "
+    "about the same people add up nevertheless)"
+)
+DEFAULT_KINDS = ("text", "other")
+"""The kinds of columns without a declared type: of CSV files and folder names, and of pandas objects."""
 UNIT_KEYS = {
     "column": "person",
     "means": "means",
@@ -27,59 +33,88 @@ UNIT_KEYS = {
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """A dataset's declared name, columns, privacy unit, and the contribution bounds of its first plan.
+    """One declaration of a dataset: its name and privacy unit, and the columns and contribution bounds of a session.
 
-    Two tables with the same identity are one dataset at two times: the same people are protected in both.
-    ``columns`` are names and kinds, in any order. ``unit`` is the privacy unit with its bounds. Later plans may use
-    other bounds: a person is protected with all their rows, and each release is charged for its own bounds.
+    The name and the privacy unit identify the dataset: tables that share them are one dataset, in which the same people
+    are protected. ``columns`` are names and kinds, in any order; later declarations may have others. ``unit`` is the
+    privacy unit with the session's bounds; later declarations may have others, too. ``untyped`` are the columns without
+    a declared type, such as those of a CSV file, which are text by default. ``unit_columns`` are the columns that an
+    expression as the privacy unit reads.
     Raises ``InputError`` for a name that is empty, too long, or cannot be printed.
     """
 
     name: str
     columns: tuple[tuple[str, str], ...]
     unit: PrivacyUnit
+    untyped: tuple[str, ...] = ()
+    unit_columns: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not (isinstance(self.name, str) and 0 < len(self.name) <= MAX_NAME_LENGTH and self.name.isprintable()):
             expected = f"a name of 1 to {MAX_NAME_LENGTH} characters"
             raise InputError("dataset", self.name, expected, "for example dataset='visits 2026'")
         object.__setattr__(self, "columns", tuple(sorted((str(name), str(kind)) for name, kind in self.columns)))
+        for name in ("untyped", "unit_columns"):
+            object.__setattr__(self, name, tuple(sorted(getattr(self, name))))
 
     def to_data(self) -> dict[str, Any]:
         """Return the identity as data for JSON."""
         unit = {key: getattr(self.unit, name) for name, key in UNIT_KEYS.items()}
-        return {"name": self.name, "columns": [list(column) for column in self.columns], **unit}
+        columns = [list(column) for column in self.columns]
+        names = {"untyped": list(self.untyped), "unit_columns": list(self.unit_columns)}
+        return {"name": self.name, "columns": columns, **names, **unit}
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> Self:
-        """Return the identity from the data of ``to_data``."""
+        """Return the identity from the data of ``to_data``.
+
+        Version 0.1 did not record which columns had no declared type, so all of its text columns count as such.
+        """
         columns = tuple((name, kind) for name, kind in data["columns"])
-        return cls(data["name"], columns, PrivacyUnit(**{name: data[key] for name, key in UNIT_KEYS.items()}))
+        untyped = data.get("untyped", [name for name, kind in columns if kind in DEFAULT_KINDS])
+        unit = PrivacyUnit(**{name: data[key] for name, key in UNIT_KEYS.items()})
+        return cls(data["name"], columns, unit, tuple(untyped), tuple(data.get("unit_columns", ())))
 
     def is_similar_to(self, other: Identity) -> bool:
-        """Return whether both may be the same table: equal columns and the same privacy unit."""
-        return (self.columns, self.unit.column) == (other.columns, other.unit.column)
+        """Return whether both may be the same table: columns of the same names, and the same privacy unit."""
+        names, other_names = ([name for name, _ in columns] for columns in (self.columns, other.columns))
+        return (names, self.unit.column) == (other_names, other.unit.column)
 
     def check_same_as(self, other: Identity) -> None:
-        """Raise ``InputError`` with the first difference of the other identity from this recorded one."""
-        if self.columns != other.columns:
-            # Which columns differ, in words; names and kinds only.
-            added, missing = set(other.columns) - set(self.columns), set(self.columns) - set(other.columns)
-            differences = [
-                f"{sign}{name} ({kind})"
-                for sign, columns in (("+", added), ("-", missing))
-                for name, kind in sorted(columns)
-            ]
-            raise InputError.from_text(
-                "columns", f"the ledger has other columns for this dataset: {', '.join(differences)}; {IDENTITY_REMEDY}"
-            )
-        compared = [("name", self.name, other.name)]
-        compared += [(name, getattr(self.unit, name), getattr(other.unit, name)) for name in ("column", "means")]
+        """Raise ``InputError`` if the other declaration contradicts this recorded one.
+
+        They must have the same name and the same privacy unit, computed from columns of the same kinds: another one
+        could protect less than a person. Other columns with a declared type must have the same type in both, because
+        they are otherwise probably columns of different tables. Contribution bounds may differ.
+        """
+        compared = (
+            ("dataset", self.name, other.name),
+            ("privacy_unit", self.unit.column, other.unit.column),
+            ("means", self.unit.means, other.unit.means),
+        )
         for name, recorded, declared in compared:
             if recorded != declared:
                 raise InputError.from_text(
-                    "privacy_unit" if name == "column" else name,
-                    f"{declared!r}, but the ledger has {recorded!r} for this dataset; {IDENTITY_REMEDY}",
+                    name, f"{declared!r}, but the ledger has {recorded!r} for this dataset; {IDENTITY_REMEDY}"
+                )
+        kinds, other_kinds = dict(self.columns), dict(other.columns)
+        if other.unit.column is not None:
+            # The text of an expression may also be the name of a column, in one of both tables.
+            for column in dict.fromkeys((other.unit.column, *other.unit_columns)):
+                if kinds.get(column) != other_kinds.get(column):
+                    found, recorded = other_kinds.get(column, "no column"), kinds.get(column, "no column")
+                    raise InputError.from_text(
+                        "privacy_unit",
+                        f"{column!r}, which identifies {other.unit.means}, is {found!r}, but the ledger has "
+                        f"{recorded!r} for it; {UNIT_KIND_REMEDY}",
+                    )
+        untyped = {*self.untyped, *other.untyped}
+        for column, kind in other.columns:
+            if column not in untyped and kinds.get(column, kind) != kind:
+                raise InputError.from_text(
+                    "columns",
+                    f"the column {column!r} is {kind!r}, but the ledger has {kinds[column]!r} for it in this dataset; "
+                    f"{IDENTITY_REMEDY}",
                 )
 
 
@@ -109,7 +144,10 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class SeriesClaim:
-    """``times`` releases of one plan, declared together; composed exactly, they meet ``kept``."""
+    """``times`` releases of one plan, declared together; composed exactly, they meet ``kept``.
+
+    ``description`` is the plan in words, with which a refusal says how another plan differs.
+    """
 
     key: str
     plan: str
@@ -118,6 +156,7 @@ class SeriesClaim:
     recipe: str
     audience: str | None = None
     fraction: Fraction | None = None
+    description: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
         _check_key(self.key, MAX_KEY_LENGTH - len(f" {self.times}/{self.times}"))

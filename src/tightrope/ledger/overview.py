@@ -93,6 +93,7 @@ def ledger_overview(account: Account) -> dict[str, Any]:
         "ledger": account.book.id,
         "note": account.owner_note,
         "identity": account.identity.to_data(),
+        "max_rows": sorted({declared.unit.max_rows or 1 for declared in account.declarations()}),
         "limits": [_limit_overview(limit, state) for limit in account.limits],
         "releases": _count_entries(entries, CHARGED),
         "answered": _count_entries(entries, ANSWERED) - failed,

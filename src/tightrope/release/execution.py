@@ -29,6 +29,7 @@ from tightrope.ledger.state import left_by_addition, share_text
 from tightrope.release.accounts import CHARGED_FIRST, SingleUseObject, refuse_forked_process
 from tightrope.release.answers import Answer, Answers
 from tightrope.release.draft import NoisePlan, composition_groups_of
+from tightrope.tables.expressions.expression import resolve_term, term_columns
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from tightrope.documents.privacy_unit import PrivacyUnit
     from tightrope.ledger import Account
     from tightrope.ledger.chain import Entry
-    from tightrope.tables.schema import Schema
+    from tightrope.tables import Table
 
 
 PARSER_BY_KIND: dict[str, Any] = {
@@ -118,10 +119,13 @@ def from_stored_form(value: Any) -> Any:
 # The record of a plan in a ledger: the privacy unit, the budget, the noise, and a digest of the questions.
 
 
-def identity_of(dataset: str, schema: Schema, person: PrivacyUnit) -> Identity:
-    """Return the dataset's identity in a ledger."""
+def identity_of(dataset: str, table: Table, person: PrivacyUnit) -> Identity:
+    """Return the dataset's identity in a ledger, from the private table's own columns."""
+    schema, unit = table.private_schema, person.column
     columns = tuple((column.name, column.kind) for column in schema.columns)
-    return Identity(dataset, columns, person)
+    # A text that is a column's name is that column, also if it reads like an expression.
+    unit_term = unit if unit is None or unit in schema.column_names else resolve_term(unit, schema)
+    return Identity(dataset, columns, person, table.untyped_columns, term_columns(unit_term))
 
 
 def add_total_limit(budget: Budget, limits: Sequence[Limit]) -> tuple[Limit, ...]:

@@ -169,7 +169,7 @@ PLAN_KEYS: Names = {
     "where": "where",
     "ledger": "[ledger] path",
     "limits": "[ledger] limit",
-    **{name: f"[ledger] {name}" for name in ("dataset", "audience", "note")},
+    **{name: f"[ledger] {name}" for name in ("dataset", "audience", "note", "times", "date", "dates")},
 }
 """The plan-file keys of the parameters of ``open_source``, ``Session`` and ``Session.plan``."""
 REQUIRED_SECTIONS = "source", "privacy_unit", "budget"
@@ -315,8 +315,12 @@ class PlanFile:
         """
         section, session = self.document.ledger, self.open_ledger_session()
         plan = self._plan_in_session(session, key)
-        if section.times is not None:
-            return session.series(plan, times=section.times, key=section.series).next(key)
+        if section.series_length is not None:
+            with named_keys("", self._key_columns):
+                series = session.series(
+                    plan, times=section.times, key=section.series, date=section.date, dates=section.dates
+                )
+            return series.next(key)
         return session.resumed(plan) if key is None else plan
 
     def _plan_in_session(
@@ -400,11 +404,11 @@ def forecast_release(file: PlanFile, plan: Plan, key: str | None = None) -> Ledg
         from tightrope.release.execution import claim_of
 
         section = file.document.ledger
-        if section.times is not None:
+        if section.series_length is not None:
             series_state = account.current_state().series.get(section.series)
             done = 0 if series_state is None else series_state.done
-            if series_state is None or done < section.times:
-                verdict = [f"{done} of {section.times} releases of the series {section.series!r} are done."]
+            if series_state is None or done < section.series_length:
+                verdict = [f"{done} of {section.series_length} releases of the series {section.series!r} are done."]
             elif key is None:
                 refusal = f"all {done} releases of the series {section.series!r} are done"
         else:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import PurePath
 from types import MappingProxyType
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
@@ -180,7 +180,7 @@ class LedgerSection(Part, frozen=True, kw_only=True):
     """The ledger of spent budget: a file with a path relative to the plan, or ``postgresql://...``.
 
     ``dataset`` is the table's name in the ledger. ``times`` declares a number of equal releases together; ``series``
-    names them.
+    names them. With ``date`` and ``dates`` they are of one table: each uses only the rows of one date.
     """
 
     path: Text = LEDGER_FILE
@@ -189,6 +189,8 @@ class LedgerSection(Part, frozen=True, kw_only=True):
     audience: Text | None = None
     times: Counted | None = None
     series: Text = "series"
+    date: Text | None = None
+    dates: tuple[Any, ...] = ()
     limit: tuple[FurtherLimit, ...] = ()
 
     def __post_init__(self) -> None:
@@ -196,6 +198,15 @@ class LedgerSection(Part, frozen=True, kw_only=True):
             from tightrope.ledger.places import checked_url
 
             checked_url(self.path, "path")
+        if (self.date is None) != (not self.dates):
+            missing = "date" if self.date is None else "dates"
+            text = 'missing; say date = "month(admitted)" and dates = [1, 2, 3], for example'
+            raise InputError.from_text(missing, text)
+
+    @property
+    def series_length(self) -> int | None:
+        """The number of releases of the series that the plan declares; None without a series."""
+        return len(self.dates) if self.times is None and self.dates else self.times
 
 
 class PublicTableSection(Part, frozen=True, kw_only=True):

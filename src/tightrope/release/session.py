@@ -53,6 +53,14 @@ from tightrope.release.execution import (
 )
 from tightrope.release.plan import Plan
 from tightrope.release.relative_sizes import with_even_errors
+from tightrope.release.series_dates import (
+    SeriesDate,
+    date_conditions,
+    describe_series,
+    draft_for_date,
+    series_difference,
+    series_length,
+)
 from tightrope.release.settings import UnitSpec, check_delta, person_of, refuse_column_name, resolve_unit
 from tightrope.release.suggest import bounds_question, refuse_each_row, rows_question, suggested_bounds, suggested_rows
 from tightrope.tables import Expression, PublicTableSource, attach_public_tables, open_source
@@ -69,6 +77,7 @@ if TYPE_CHECKING:
     from tightrope.release.consistency import ConsistencyPlan
     from tightrope.release.suggest import SuggestedBounds, SuggestedRows
     from tightrope.tables import Table
+    from tightrope.tables.expressions.tree import ExpressionTree
     from tightrope.tables.schema import Schema
 
 
@@ -80,23 +89,46 @@ class Series(SingleUseObject):
     have rows in any number of the dates; the session's bounds hold per date.
     """
 
-    __slots__ = ("_account", "_draft", "_key", "_session", "_times")
+    __slots__ = ("_account", "_conditions", "_draft", "_key", "_session", "_times")
     _account: Account
+    _conditions: tuple[ExpressionTree, ...]
+    """The condition on the rows of each date; none if every date is released from a table of its own."""
     _draft: NoisePlan
     _key: str
     _session: Session
     _times: int
 
-    def __init__(self, session: Session, account: Account, draft: NoisePlan, times: int, key: str) -> None:
+    def __init__(
+        self,
+        session: Session,
+        account: Account,
+        draft: NoisePlan,
+        times: int,
+        key: str,
+        conditions: tuple[ExpressionTree, ...] = (),
+    ) -> None:
         self._set_parts(_session=session, _account=account, _draft=draft, _times=times, _key=key)
+        self._set_parts(_conditions=conditions)
 
     @classmethod
-    def reserve_in_ledger(cls, session: Session, account: Account, draft: NoisePlan, times: int, key: str) -> Self:
+    def reserve_in_ledger(
+        cls,
+        session: Session,
+        account: Account,
+        draft: NoisePlan,
+        times: int,
+        key: str,
+        conditions: tuple[ExpressionTree, ...] = (),
+    ) -> Self:
         """Return the series of this key: with its noise from the ledger or, if it is new, planned and reserved now."""
+        for condition in conditions:
+            draft_for_date(draft, condition, session._table)  # a date that cannot be asked is refused before it costs
         audience = session._audience
         limit = limit_by_moments(account)
         planned = draft if limit is None else replace(draft, budget=limit.budget.scale_by(draft.share))
-        plan_digest_text = sha256_hex(f"{plan_digest(planned, audience)} {times}")
+        dates = "".join(f"\n{condition}" for condition in conditions)
+        plan_digest_text = sha256_hex(f"{plan_digest(planned, audience)} {times}{dates}")
+        description = describe_series(draft, times, conditions)
         reservation = account.find_reservation(key)
         if reservation is not None:
             noise_record = NoiseRecord.from_text(reservation[1])
@@ -117,16 +149,22 @@ class Series(SingleUseObject):
             )
             noise_record = noise_of_one.on_finer_lattice(at_most(draft.budget.delta))
         if reservation is not None and reservation[0].body_data["plan"] != plan_digest_text:
-            text = (
-                f"{key!r} already names a series with other questions, budget_fraction or times, which are fixed; "
-                f"choose a new key"
-            )
-            raise InputError.from_text("key", text)
+            recorded = reservation[0].body_data.get("description", {})
+            raise InputError.from_text("key", series_difference(key, recorded, description))
         promised_budget = (
             draft.budget if limit is None else budget_of_share(limit, noise_record.composed_loss(times), draft.share)
         )
         entry = account.reserve_series(
-            SeriesClaim(key, plan_digest_text, promised_budget, times, noise_record.to_text, audience, ratio_of(draft))
+            SeriesClaim(
+                key,
+                plan_digest_text,
+                promised_budget,
+                times,
+                noise_record.to_text,
+                audience,
+                ratio_of(draft),
+                description,
+            )
         )
         first_reservation = account.find_reservation(key)
         if first_reservation is not None and reservation is None:
@@ -148,7 +186,7 @@ class Series(SingleUseObject):
             )
         series_draft = replace(draft, tasks=arrangement, budget=Budget(**entry.body_data["kept"]))
         series_draft = replace(series_draft, allocation=allocation_of(noise_record))
-        return cls(session, account, series_draft, entry.body_data["times"], key)
+        return cls(session, account, series_draft, entry.body_data["times"], key, conditions)
 
     @property
     def times(self) -> int:
@@ -167,7 +205,7 @@ class Series(SingleUseObject):
         Raises ``InsufficientBudgetError`` if all dates are released.
         """
         if key is not None:
-            return self._plan_under_key(self._checked_key(key))
+            return self._plan_of_date(self._checked_position(key))
         done = self.released
         repeatable = (
             position for position in range(1, done + 1) if self._account.may_read(self._release_name(position))
@@ -178,16 +216,19 @@ class Series(SingleUseObject):
                 f"all {self._times} releases of the series {self._key!r} are done; declare another series, or plan "
                 f"with the remaining budget"
             )
-        return self._plan_under_key(self._release_name(position))
+        return self._plan_of_date(position)
 
-    def _checked_key(self, key: str) -> str:
+    def _checked_position(self, key: str) -> int:
         names = [self._release_name(position) for position in range(1, self.released + 1)]
         if key not in names:
             raise InputError("key", key, f"one of {names}", "leave it out for the next date")
-        return key
+        return names.index(key) + 1
 
-    def _plan_under_key(self, key: str) -> Plan:
-        return self._session._plan_in_ledger(self._account, self._draft, key, series=self._key)
+    def _plan_of_date(self, position: int) -> Plan:
+        draft = self._draft
+        if self._conditions:
+            draft = draft_for_date(draft, self._conditions[position - 1], self._session._table)
+        return self._session._plan_in_ledger(self._account, draft, self._release_name(position), series=self._key)
 
     def _release_name(self, position: int) -> str:
         return date_of_series(self._key, position, self._times)
@@ -278,8 +319,9 @@ class Session(SingleUseObject):
         permanently. ``limits`` bound it further, for a period or an audience; the limit named "total" is the whole
         budget and sets the composition rule. ``audience`` names the recipients of the answers (None: everybody);
         ``note`` is recorded when the dataset is declared. The other parameters are as in ``Session``. Raises
-        ``InputError`` if the ledger has the dataset with another privacy unit, columns or budget,
-        ``LedgerError`` if the ledger cannot be used.
+        ``InputError`` if the ledger has the dataset with another privacy unit or budget, or a column of another type;
+        ``LedgerError`` if the ledger cannot be used. Each session has its own contribution bounds and may have further
+        columns: the budget protects a person with all their rows, whatever the bounds of each release.
         """
         session = cls(
             source,
@@ -293,7 +335,7 @@ class Session(SingleUseObject):
             public_tables=public_tables,
         )
         all_limits = add_total_limit(session.budget, limits)
-        identity = identity_of(dataset, session._table.private_schema, session.privacy_unit)
+        identity = identity_of(dataset, session._table, session.privacy_unit)
         account = Ledger(ledger, create=True).declare_dataset(identity, all_limits, note=note)
         session._set_parts(_account=account, _audience=audience)
         return session
@@ -477,15 +519,27 @@ class Session(SingleUseObject):
     def _table_release(self, draft: NoisePlan) -> TableRelease:
         return TableRelease(draft, self._table, self._reading)
 
-    def series(self, plan: Plan, *, times: int, key: str) -> Series:
+    def series(
+        self,
+        plan: Plan,
+        *,
+        key: str,
+        times: int | None = None,
+        date: Given | None = None,
+        dates: Sequence[SeriesDate] = (),
+    ) -> Series:
         """Reserve the plan's share for ``times`` releases of its questions, each when its data arrive.
 
         The noise is the least with which all of them *together* meet the share, composed exactly, and is equal for
-        each: smaller than with equal parts of the share, and much smaller with several questions. The ``key`` names
+        each: smaller than with equal parts of the share, and much smaller with several questions. With ``date``, a
+        column or an expression, and ``dates``, its values, all releases are of one table: the first uses only the rows
+        with the first value, in addition to the plan's conditions, as in
+        ``date="month(admitted)", dates=range(1, 13)``; ``times`` is then the number of dates. The ``key`` names
         the series in the ledger; calling this again, even in a later session, continues it. A reservation is permanent.
         Raises ``InputError`` without a ledger or if another series has the key, and ``InsufficientBudgetError``.
         """
         if self._account is None:
             text = "only possible with a ledger; open the session with tr.Session.open(..., ledger=...)"
             raise InputError.from_text("series", text)
-        return Series.reserve_in_ledger(self, self._account, plan.draft, check_integer("times", times), key)
+        conditions, length = date_conditions(date, dates, self.schema), series_length(times, dates)
+        return Series.reserve_in_ledger(self, self._account, plan.draft, length, key, conditions)

@@ -58,6 +58,8 @@ class Table:
     _check_ready: SourceCheck = field(default=lambda _: None, repr=False)
     public_tables: tuple[PublicTable, ...] = field(default=(), repr=False)
     """Public tables that are joined to the rows; their columns are the last ones of the schema."""
+    untyped_columns: tuple[str, ...] = field(default=(), repr=False)
+    """Columns that have neither a type of their own nor a declared one: text of a CSV file, objects of pandas."""
     marker_count: int = 0
     """Number of files without rows in a folder, such as ``_SUCCESS`` and checksums; they are not read."""
     _hold_connection: Callable[[], AbstractContextManager[None]] = field(default=nullcontext, repr=False)

@@ -15,7 +15,7 @@ HASHED_FIELDS = ("number", "dataset", "kind", "key", "time", "body", "state", "p
 """Fields covered by the hash of an entry; body and state as JSON with sorted keys."""
 MAX_NUMBER_LENGTH = 10_000
 LEDGER_NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]{1,3})?(/[0-9]*[1-9][0-9]*)?")
-ENTRY_KINDS = "dataset", "reserved", "charged", "retried", "answered", "refused"
+ENTRY_KINDS = "dataset", "declaration", "reserved", "charged", "retried", "answered", "refused"
 
 
 def ledger_claims(data: dict[str, Any]) -> list[Claim]:
@@ -91,7 +91,11 @@ def _balance_claims(dataset: str, entries: list[dict[str, Any]]) -> Iterator[Cla
     limits = entries[0]["body"].get("limits", [])
     kinds = {entry["kind"] for entry in entries[1:]}
     is_basic = len(limits) == 1 and limits[0].get("rule", "basic") == "basic" and limits[0]["every"] is None
-    if not is_basic or not kinds <= {"charged", "retried", "answered", "refused"} or limits[0]["audience"] is not None:
+    if (
+        not is_basic
+        or not kinds <= {"declaration", "charged", "retried", "answered", "refused"}
+        or limits[0]["audience"] is not None
+    ):
         yield unchecked_claim(
             f"balances of {dataset!r}", "limits by moments, for audiences or periods: run tightrope ledger check"
         )

@@ -11,7 +11,7 @@ import csv
 import datetime
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -449,7 +449,8 @@ def open_csv(path: Path, types: Mapping[str, str], dialect: Dialect) -> Table:
 
         return RowSource(chosen_schema, typed_batches)
 
-    return table_from_stream("csv", schema, read_columns, lambda _: stamped.check_unchanged())
+    table = table_from_stream("csv", schema, read_columns, lambda _: stamped.check_unchanged())
+    return replace(table, untyped_columns=tuple(name for name in names if name not in types))
 
 
 def _name_index_column(names: tuple[str, ...]) -> tuple[str, ...]:

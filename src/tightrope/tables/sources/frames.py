@@ -179,7 +179,8 @@ def open_pandas(frame: Any, types: Mapping[str, str]) -> Table:
         columns = [to_arrow_column(frame[name], schema.field(name).type, types.get(name)) for name in names]
         return _split_table(arrow.table(dict(zip(names, columns, strict=True))))
 
-    return table_from_stream("pandas", schema, read_columns, check_columns)
+    untyped = tuple(name for name in frame.columns if is_untyped(frame[name]) and name not in types)
+    return replace(table_from_stream("pandas", schema, read_columns, check_columns), untyped_columns=untyped)
 
 
 def open_polars(frame: pl.DataFrame) -> Table:

@@ -76,6 +76,7 @@ def open_parquet(path: Path, types: Mapping[str, str]) -> Table:
 
     return replace(
         table_from_stream("parquet", full_schema, read_columns, lambda _: stamped.check_unchanged()),
+        untyped_columns=tuple(name for name in added if name not in types),
         marker_count=markers,
     )
 
