@@ -20,7 +20,7 @@ from tightrope.documents.numbers import (
     fixed_text,
     percent_text,
     significant_text,
-    typed_text,
+    terminal_text,
 )
 from tightrope.documents.release import BudgetRow, PlannedAnswer, PlannedRelease
 from tightrope.errors import InputError
@@ -128,7 +128,7 @@ def _print_result(document: PlannedRelease, ledger: Sequence[str]) -> None:
     from tightrope.release.plan_text import costs_lines, neighbors_text, shared_notes
 
     echo_lines(*([escape_control_chars(document.title)] if document.title else []))
-    epsilon, delta = typed_text(document.epsilon, 3, UP), typed_text(document.delta, 2, UP)
+    epsilon, delta = terminal_text(document.epsilon, 3, UP), terminal_text(document.delta, 2, UP)
     echo_lines(f"Privacy guarantee: epsilon {epsilon} at delta {delta}.")
     if str(document.budget_fraction) != "1":
         echo_lines(f"This plan uses a fraction of {document.budget_fraction} of the budget.")

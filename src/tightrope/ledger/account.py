@@ -152,7 +152,7 @@ class Account:
             entry = self._draft_entry(connection, RESERVED, claim.key, body)
             if isinstance(entry, InsufficientBudgetError):
                 return entry, self._refusal_entry(connection, claim, entry)
-            chain.store_text(connection, claim.recipe)
+            chain.store_text(connection, claim.noise_record)
             written = chain.append_entry(
                 connection, self.dataset_name, RESERVED, claim.key, entry.time, (entry.body, entry.state)
             )
@@ -220,8 +220,8 @@ class Account:
         entry = self._next_entry(connection, claim, series, costs)
         if isinstance(entry, InsufficientBudgetError):
             return entry, self._refusal_entry(connection, claim, entry)
-        if claim.recipe:
-            chain.store_text(connection, claim.recipe)
+        if claim.noise_record:
+            chain.store_text(connection, claim.noise_record)
         written = chain.append_entry(
             connection, self.dataset_name, CHARGED, claim.key, entry.time, (entry.body, entry.state)
         )
@@ -251,7 +251,7 @@ class Account:
 
             recorded = chain.read_text(connection, body["recipe"])
             has_same_questions = combined_digest(claim.questions, recorded) == body["plan"]
-            is_same = has_same_questions and has_same_noise(recorded, claim.recipe)
+            is_same = has_same_questions and has_same_noise(recorded, claim.noise_record)
         if not is_same:
             text = (
                 f"{claim.key!r} is already the name of a release of another plan or for another audience; choose a new "
@@ -266,7 +266,7 @@ class Account:
         Computed before a transaction begins, so that other writers do not wait for it.
         """
         times = claim.times if isinstance(claim, SeriesClaim) else 1
-        costs = moment_costs(self.limits, claim.recipe, times, claim.audience) if series is None else {}
+        costs = moment_costs(self.limits, claim.noise_record, times, claim.audience) if series is None else {}
         return {"costs": costs} if costs else {}
 
     def _next_entry(
@@ -336,9 +336,10 @@ class Account:
 
 
 def _charge_fields(claim: Claim | SeriesClaim, time: str) -> dict[str, Any]:
-    recipe = sha256_hex(claim.recipe) if claim.recipe else ""
+    noise_record = sha256_hex(claim.noise_record) if claim.noise_record else ""
     return {
-        "plan": claim.plan, "kept": claim.kept.to_data(), "recipe": recipe, "audience": claim.audience, "time": time,
+        "plan": claim.plan, "kept": claim.kept.to_data(), "recipe": noise_record, "audience": claim.audience,
+        "time": time,
     }  # fmt: skip
 
 
