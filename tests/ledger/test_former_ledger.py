@@ -71,7 +71,7 @@ def test_figures_for_other_noise_may_differ_in_rounding_under_a_key(tmp_path: Pa
     account = Ledger(tmp_path / "new.ledger").open_account("people")
     claim = claim_of(session.plan(QUESTIONS, budget_fraction="0.25")._draft, "march", None)
     assert account.find_charge(claim) is not None
-    recipe = json.loads(claim.recipe)
+    recipe = json.loads(claim.noise_record)
     if part == "alternatives":
         recipe[part] = {name: math.nextafter(error, 2) for name, error in recipe[part].items()}
     elif part == "spare":
@@ -79,7 +79,7 @@ def test_figures_for_other_noise_may_differ_in_rounding_under_a_key(tmp_path: Pa
     else:
         recipe[part][0]["noise"][0]["table"]["centre"] += "0"
     text = canonical_json(recipe)
-    other = replace(claim, recipe=text, plan=combined_digest(claim.questions, text))
+    other = replace(claim, noise_record=text, plan=combined_digest(claim.questions, text))
     assert other.plan != claim.plan
     if same:
         assert account.find_charge(other) is not None

@@ -33,11 +33,11 @@ def test_thirds_and_sevenths_add_up_exactly(account):
     account.reserve_series(series)
     assert account.current_state().balance_of("total").reserved == 1
     for week in range(7):
-        account.charge_release(claim(f"week {week}", "1", recipe="{}"), "weekly")
+        account.charge_release(claim(f"week {week}", "1", noise_record="{}"), "weekly")
     balance = account.current_state().balance_of("total")
     assert (balance.spent, balance.reserved) == (Fraction(1), Fraction(0))
     with pytest.raises(InsufficientBudgetError, match="all 7 releases"):
-        account.charge_release(claim("week 8", "1", recipe="{}"), "weekly")
+        account.charge_release(claim("week 8", "1", noise_record="{}"), "weekly")
 
 
 def test_a_key_is_charged_once_and_belongs_to_one_plan(account):
@@ -118,9 +118,9 @@ def test_the_order_of_columns_is_no_difference(opened, account):
 
 def test_a_limit_costs_the_least_share_that_covers_every_point():
     limit = Limit("total", tr.Budget(points=[("1", "1e-6"), ("0", "0.1")]))
-    assert limit.budget_share_for(tr.Budget(points=[("0.25", "2e-7"), ("0", "0.02")])) == Fraction(1, 4)
-    assert limit.budget_share_for(tr.Budget(points=[("0.25", "2e-7"), ("0", "0.04")])) == Fraction(2, 5)
-    assert limit.budget_share_for(tr.Budget(epsilon="0.1", delta="1e-7")) is None
+    assert limit.required_fraction(tr.Budget(points=[("0.25", "2e-7"), ("0", "0.02")])) == Fraction(1, 4)
+    assert limit.required_fraction(tr.Budget(points=[("0.25", "2e-7"), ("0", "0.04")])) == Fraction(2, 5)
+    assert limit.required_fraction(tr.Budget(epsilon="0.1", delta="1e-7")) is None
 
 
 def test_a_limit_for_each_year_renews_and_the_whole_never_does(opened):
@@ -157,10 +157,10 @@ def test_a_series_is_paid_once_in_every_year_that_it_reaches(opened):
     yearly = Limit("yearly", tr.Budget(epsilon="0.5", delta="5e-7"), every="year")
     account = opened(clock=lambda: day[0]).declare_dataset(identity(), [TOTAL, yearly])
     account.reserve_series(SeriesClaim("monthly", "plan", BUDGET.scale_by("0.4"), 4, "{}"))
-    account.charge_release(claim("november", "0.4", recipe="{}"), "monthly")
+    account.charge_release(claim("november", "0.4", noise_record="{}"), "monthly")
     day[0] = "2027-01-01T00:00:00.000+00:00"
-    account.charge_release(claim("january", "0.4", recipe="{}"), "monthly")
-    account.charge_release(claim("february", "0.4", recipe="{}"), "monthly")
+    account.charge_release(claim("january", "0.4", noise_record="{}"), "monthly")
+    account.charge_release(claim("february", "0.4", noise_record="{}"), "monthly")
     state = account.current_state()
     assert state.balance_of("yearly 2026").spent == state.balance_of("yearly 2027").spent == Fraction(4, 5)
     assert (state.balance_of("total").spent, state.balance_of("total").reserved) == (Fraction(3, 10), Fraction(1, 10))
@@ -223,7 +223,7 @@ def test_a_history_is_whole(opened, account):
     account.reserve_series(SeriesClaim("weekly", "plan", BUDGET.scale_by("0.5"), 5, ""))
     account.charge_release(claim("week 1", "0.5"), "weekly")
     with pytest.raises(InputError, match="noise"):
-        account.charge_release(claim("week 2", "0.5", recipe="other"), "weekly")
+        account.charge_release(claim("week 2", "0.5", noise_record="other"), "weekly")
     with pytest.raises(InsufficientBudgetError):
         account.charge_release(claim("b", "0.5"))
     report = check_ledger(opened())
@@ -251,7 +251,7 @@ def test_releases_and_dates_of_a_series_have_keys_of_their_own(account):
     with pytest.raises(InputError, match="reserved for a date of the series 'weekly'"):
         account.charge_release(claim("weekly 2/2"))
     for week in (1, 2):
-        account.charge_release(claim(f"weekly {week}/2", "0.4", recipe="{}"), "weekly")
+        account.charge_release(claim(f"weekly {week}/2", "0.4", noise_record="{}"), "weekly")
     balance = account.current_state().balance_of("total")
     assert (balance.spent, balance.reserved) == (Fraction(1, 2), 0)
 

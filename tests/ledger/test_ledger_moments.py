@@ -17,7 +17,7 @@ from tightrope.errors import InputError, InsufficientBudgetError
 from tightrope.ledger import Claim, Limit, chain
 from tightrope.ledger.check import check_ledger
 from tightrope.ledger.identity import SeriesClaim
-from tightrope.ledger.limits import ADDED
+from tightrope.ledger.limits import BASIC_PREFIX
 from tightrope.ledger.moments import Moments
 from tightrope.ledger.noise_record import NoiseRecord
 from tightrope.ledger.state import State, charge_covers_noise, moment_costs, state_after_entry
@@ -114,7 +114,7 @@ def test_many_small_releases_fit_where_their_shares_would_not_add_up(account):
     for number in range(100):
         account.charge_release(claim(f"release {number}"))
     state = account.current_state()
-    assert state.balance_of(ADDED + "total").spent == 2
+    assert state.balance_of(BASIC_PREFIX + "total").spent == 2
     assert 0 < state.balance_of("total").fraction_left < 1
     assert check_ledger(account_ledger(account)).problems == ()
 
@@ -243,7 +243,7 @@ def test_a_yearly_limit_by_moments_renews_beside_a_basic_whole(opened):
     state = account.current_state()
     assert state.balance_of("yearly 2027").spent == share == state.balance_of("yearly 2026").spent
     assert state.balance_of("total").spent == Fraction(1, 25)
-    assert state.balance_of(f"{ADDED}yearly 2027").spent == Fraction(1, 15)
+    assert state.balance_of(f"{BASIC_PREFIX}yearly 2027").spent == Fraction(1, 15)
 
 
 def test_a_series_inside_is_reserved_at_once_and_its_dates_cost_nothing_more(account):
@@ -339,7 +339,9 @@ def test_no_sequence_of_charges_overspends(blocks):
                         NoiseRecord.from_text(recipe(epsilon)).loss_of_separate_releases(many)
                     )
                     sums[slot] = sums.get(slot, Fraction(0)) + needed
-        assert all(balance.fraction_left >= 0 for slot, balance in state.balances.items() if not slot.startswith(ADDED))
+        assert all(
+            balance.fraction_left >= 0 for slot, balance in state.balances.items() if not slot.startswith(BASIC_PREFIX)
+        )
         assert all(total <= 1 - state.balance_of(slot).fraction_left for slot, total in sums.items())
     assert State.from_data(state.to_data()) == state
 

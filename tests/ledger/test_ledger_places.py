@@ -429,7 +429,7 @@ def test_a_backend_that_is_ended_in_a_transaction_loses_and_doubles_no_charge(ur
 
     monkeypatch.setattr(chain, part, meddled)
     own.charge_release(
-        claim("one more", "0.1", recipe="{}") if moment == "after the charge" else claim("one more", "0.1")
+        claim("one more", "0.1", noise_record="{}") if moment == "after the charge" else claim("one more", "0.1")
     )
     assert len(ends) == 1 and spent(url) * 10 == 4
 

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from tightrope.accounting.bounds import Bounds, Interval, round_outward
 from tightrope.accounting.distributions.atoms import Atoms
-from tightrope.accounting.distributions.base import Ends
+from tightrope.accounting.distributions.base import BoundArrays
 from tightrope.accounting.distributions.composition import Composition
 from tightrope.accounting.methods.method import Method
 from tightrope.accounting.methods.select import ClosedFormMethod, choose_method
@@ -260,7 +260,7 @@ class Curves(ABC):
         ends = each_of_two("false_positive_rate", false_positive_rate, lambda t: self._error_bounds(t)[0])
         return Bounds(*ends, self.true_value_of)
 
-    def _error_bounds(self, rates: Floats) -> tuple[Ends, Ends]:
+    def _error_bounds(self, rates: Floats) -> tuple[BoundArrays, BoundArrays]:
         """Return bounds on the true-positive rate and on the type-II error; small type-II errors are direct."""
         if not np.all((rates >= 0) & (rates <= 1)):
             raise InputError("false_positive_rate", rates.tolist(), "probabilities in [0, 1]")
@@ -282,7 +282,7 @@ class Curves(ABC):
         return min(low for low, _ in errors), min(high for _, high in errors)
 
 
-def _complement_bounds(chances: Floats) -> Ends:
+def _complement_bounds(chances: Floats) -> BoundArrays:
     """Return 1 − p from below and above; exact where the subtraction was."""
     rest = 1.0 - chances
     rounded = (1.0 - rest) != chances

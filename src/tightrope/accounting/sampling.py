@@ -9,7 +9,7 @@ from functools import lru_cache
 import numpy as np
 
 from tightrope.accounting.distributions.atoms import Atoms
-from tightrope.accounting.distributions.base import Ends, LossDistribution, scale_bounds
+from tightrope.accounting.distributions.base import BoundArrays, LossDistribution, scale_bounds
 from tightrope.accounting.distributions.composition import Composition
 from tightrope.accounting.distributions.gaussian import GaussianLossDistribution
 from tightrope.accounting.distributions.loss_cells import LossCells
@@ -62,7 +62,7 @@ class ErasedDistribution(LossDistribution):
     def reverse_distribution(self) -> ErasedDistribution:
         return ErasedDistribution(self.base.reverse_distribution(), self.probability)
 
-    def compute_deltas(self, epsilon: Ends) -> Ends | None:
+    def compute_deltas(self, epsilon: BoundArrays) -> BoundArrays | None:
         """Return (1 − p) δ(ε) at ε ≥ 0."""
         base = self.base.compute_deltas(epsilon)
         return (
@@ -135,7 +135,7 @@ def erase_distribution(law: LossDistribution, probability: float) -> LossDistrib
         np.append(np.maximum(law.masses * factor, math.ulp(0.0) * (factor > 0)), probability),
         infinite_mass=law.infinite_mass * factor,
         reverse_infinity_mass=law.reverse_infinity_mass * factor,
-        slack=law.rounding_error_bound,
+        rounding_error_bound=law.rounding_error_bound,
     )
     formula = ErasedDistribution(law, probability) if law.has_exact_reverse else None  # erasure adds no rounding error
     return replace(atoms, relative_mass_error=law.relative_mass_error + ROUNDING, formula=formula)

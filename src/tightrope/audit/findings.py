@@ -21,7 +21,7 @@ from scipy import special, stats
 from tightrope.accounting.privacy_loss import PrivacyLoss
 from tightrope.audit.rates import Rates, lower_bounds_by_count, upper_bounds_by_count
 from tightrope.documents.budget import Budget, Guarantee, exact_product
-from tightrope.documents.numbers import DOWN, UP, significant_text, typed_text
+from tightrope.documents.numbers import DOWN, UP, significant_text, terminal_text
 from tightrope.errors import InputError
 from tightrope.numerics.arrays import Floats
 from tightrope.numerics.checks import check_probability, inner_probability, non_negative
@@ -219,8 +219,8 @@ class Verdict:
 
     def __str__(self) -> str:
         if self.refuted:
-            proven = typed_text(self.proven_delta, 3, DOWN)
-            claimed = typed_text(self.delta, 6)
+            proven = terminal_text(self.proven_delta, 3, DOWN)
+            claimed = terminal_text(self.delta, 6)
             text = f"claimed delta({self.epsilon:.6g}) <= {claimed}, proven delta({self.epsilon:.6g}) >= {proven}"
             return f"refuted at {exact_percent_text(self.confidence)} confidence: {text}"
         finite = {pair: value for pair, value in self.least_detectable.items() if math.isfinite(value)}
@@ -247,7 +247,7 @@ def judge_points(rates: Rates, points: Points, runs: tuple[int, int], confidence
 def detectable_quantity(points: Points) -> str:
     """Return the name of the quantity in ``Verdict.least_detectable``."""
     epsilon, delta = points[0]
-    return f"epsilon at delta = {typed_text(delta, 6)}" if epsilon > 0 else "total variation"
+    return f"epsilon at delta = {terminal_text(delta, 6)}" if epsilon > 0 else "total variation"
 
 
 def exact_percent_text(confidence: float) -> str:

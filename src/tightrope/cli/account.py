@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from msgspec import structs
 
-from tightrope.cli.options import AsJson, Force, Page, check_report_path, command_app, privacy_curve_points
+from tightrope.cli.options import AsJson, Force, HtmlReport, check_report_path, command_app, privacy_curve_points
 from tightrope.cli.output import echo_heading, echo_lines, print_document, print_table, show_spinner, write_file
 from tightrope.documents.account import Account, Attack, AttackerGain, delta_bracket, epsilon_bracket
 from tightrope.documents.budget import exact_decimal
@@ -115,7 +115,7 @@ def account(
     path: File,
     epsilon: Epsilons = None,
     delta: Deltas = None,
-    report: Page = None,
+    report: HtmlReport = None,
     force: Force = False,
     as_json: AsJson = False,
 ) -> None:

@@ -18,7 +18,7 @@ from tightrope.audit.findings import claimed_points, exact_percent_text
 from tightrope.cli.options import AsJson, check_picture_path, command_app, command_from_dataclass, open_csv_file
 from tightrope.cli.output import echo_lines, print_json, print_table, show_spinner
 from tightrope.documents import Budget
-from tightrope.documents.numbers import DOWN, percent_text, significant_text, typed_text
+from tightrope.documents.numbers import DOWN, percent_text, significant_text, terminal_text
 from tightrope.errors import InputError
 from tightrope.numerics.checks import check_integer
 from tightrope.reporting.charts.plots import attack_curve
@@ -279,7 +279,7 @@ def _print_result(found: Finding | OneRun, verdict: Verdict | None, as_json: boo
         return
     echo_lines(made)
     echo_lines(f"Lower bounds at {exact_percent_text(found.confidence)} confidence ({scope}):\n")
-    rows = [[typed_text(row["delta"]), significant_text(row["at_least"], 4, DOWN)] for row in data["epsilon"]]
+    rows = [[terminal_text(row["delta"]), significant_text(row["at_least"], 4, DOWN)] for row in data["epsilon"]]
     print_table(["delta", "epsilon, at least"], rows)
     eta_text, success = significant_text(eta, 4, DOWN), percent_text(data["attack_success"], DOWN)
     if success != "50 %":

@@ -14,7 +14,7 @@ from tightrope.cli.account import ATTACK_HEADING, attack_rate_bounds, print_atta
 from tightrope.cli.options import (
     AsJson,
     Force,
-    Page,
+    HtmlReport,
     check_report_path,
     command_app,
     command_from_dataclass,
@@ -32,7 +32,7 @@ from tightrope.cli.output import (
 from tightrope.documents import Budget
 from tightrope.documents.account import ComparisonAccount, TrainingAccount, epsilon_bracket
 from tightrope.documents.budget import exact_decimal
-from tightrope.documents.numbers import DOWN, UP, significant_text, typed_text
+from tightrope.documents.numbers import DOWN, UP, significant_text, terminal_text
 from tightrope.errors import InputError
 from tightrope.noise.accounting_methods import accounting_methods, compare_methods
 from tightrope.noise.calibrate import DpSgd, least_noise_multiplier, sampling_from_name, steps_in_epochs
@@ -107,7 +107,7 @@ class DpSgdOptions:
     sampling: Sampling = "poisson"
     compare: Compare = True
     out: Out = None
-    report: Page = None
+    report: HtmlReport = None
     force: Force = False
     as_json: AsJson = False
 
@@ -204,7 +204,7 @@ def _print_account(account: TrainingAccount, report: Path | None) -> None:
     echo_lines(f"DP-SGD, {account.steps:,} steps, {size}")
     noise = significant_text(account.noise_multiplier, 10, UP)
     echo_lines(f"noise multiplier {noise} (noise standard deviation / clipping norm)")
-    echo_heading(f"epsilon = {bound_text(account.upper, 6, UP)} at delta = {typed_text(account.delta, 6)}")
+    echo_heading(f"epsilon = {bound_text(account.upper, 6, UP)} at delta = {terminal_text(account.delta, 6)}")
     interval = f"{bound_text(account.lower, 12, DOWN)} … {bound_text(account.upper, 12, UP)}"
     width = relative_width(account.relative_width)
     echo_lines(

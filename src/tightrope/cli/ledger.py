@@ -13,7 +13,7 @@ import typer
 from tightrope.cli.options import AsJson, PlanPath
 from tightrope.cli.output import echo_heading, echo_lines, print_json, print_table, show_spinner
 from tightrope.documents.escaping import escape_control_chars
-from tightrope.documents.numbers import DOWN, UP, significant_text, typed_text
+from tightrope.documents.numbers import DOWN, UP, significant_text, terminal_text
 from tightrope.documents.plan_ledger import LedgerPlace, read_ledger_place
 from tightrope.errors import InputError, LedgerError
 
@@ -230,7 +230,7 @@ def show_overview(view: Json) -> None:
         echo_heading("Spent so far")
         epsilon = significant_text(reading["epsilon"], 4, UP)
         echo_lines(
-            f"All releases so far: epsilon {epsilon}, delta {typed_text(Decimal(reading['delta']))} "
+            f"All releases so far: epsilon {epsilon}, delta {terminal_text(Decimal(reading['delta']))} "
             f"({RULE_NAMES.get(reading['rule'], reading['rule'])}).",
             "This total is a valid guarantee for all of them together, even if later plans depend on earlier answers.",
         )
@@ -261,7 +261,7 @@ def _small_number_text(number: str) -> str:
     ('1e-8', '1/12', '0')
     """
     value = Fraction(number)
-    return typed_text(float(value), 3, DOWN) if 0 < value < Fraction(1, 10_000) else number
+    return terminal_text(float(value), 3, DOWN) if 0 < value < Fraction(1, 10_000) else number
 
 
 def budget_bar(moment: Json) -> str:
@@ -306,7 +306,7 @@ def _show_rules(view: Json) -> None:
             epsilon = significant_text(price["epsilon"], 3, UP)
             echo_lines(
                 f"Planned jointly in advance, these releases would satisfy epsilon {epsilon} at delta "
-                f"{typed_text(Decimal(price['delta']))}. {COMPARISON}"
+                f"{terminal_text(Decimal(price['delta']))}. {COMPARISON}"
             )
     elif price["less"]:
         echo_lines(
@@ -322,12 +322,12 @@ COMPARISON = "This is a comparison, not spendable budget: releases planned separ
 
 def show_history(entries: Sequence[Json]) -> None:
     """Print one line per entry."""
-    from tightrope.ledger.state import share_text
+    from tightrope.ledger.state import fraction_text
 
     rows: list[list[str]] = []
     for entry in entries[-MOST_ENTRIES:]:
         spent, reserved = entry["state"]["balances"].get("total", ["0", "0"])
-        left = share_text(1 - Fraction(spent) - Fraction(reserved))
+        left = fraction_text(1 - Fraction(spent) - Fraction(reserved))
         key = "" if entry["kind"] == "dataset" else escape_control_chars(entry["key"] or entry["body"].get("key", ""))
         kind, dataset = entry["body"].get("reading", entry["kind"]), escape_control_chars(entry["dataset"])
         rows.append([str(entry["number"]), entry["time"][:19], dataset, EVENTS.get(kind, kind), key, left])

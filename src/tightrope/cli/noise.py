@@ -14,7 +14,7 @@ import typer
 from tightrope.cli.options import (
     AsJson,
     Force,
-    Page,
+    HtmlReport,
     check_picture_path,
     check_report_path,
     command_app,
@@ -24,7 +24,7 @@ from tightrope.cli.options import (
 from tightrope.cli.output import echo_heading, echo_lines, print_json, print_table, show_spinner, write_file
 from tightrope.documents import Budget
 from tightrope.documents.document import plain_data
-from tightrope.documents.numbers import DOWN, UP, fixed_text, significant_text, typed_text
+from tightrope.documents.numbers import DOWN, UP, fixed_text, significant_text, terminal_text
 from tightrope.errors import InputError
 from tightrope.mechanisms.discrete.noise_table import NoiseTable
 from tightrope.noise.compare import compare
@@ -81,7 +81,7 @@ class NoiseOptions:
     cost: Cost = "absolute"
     releases: Releases = 1
     plot: Picture = None
-    report: Page = None
+    report: HtmlReport = None
     force: Force = False
     as_json: AsJson = False
 
@@ -306,7 +306,7 @@ def _print_several_answers(budget: Budget, data: Mapping[str, Any]) -> None:
     name = _cost_name(data)
     print_table(["family", name, "ratio to the best"], [_several_line(row) for row in data["families"]])
     for point in data["certified"]:
-        delta, allowed = typed_text(point["delta"], 6), typed_text(point["allowed"], 6)
+        delta, allowed = terminal_text(point["delta"], 6), terminal_text(point["allowed"], 6)
         echo_lines(
             f"\n{data['best']}: delta({point['epsilon']:g}) <= {delta} (allowed: {allowed}), certified from the "
             "integer weights from which it is sampled"

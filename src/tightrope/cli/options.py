@@ -96,7 +96,7 @@ def parse_bounds(text: str) -> tuple[float, float]:
 
 # ``--report`` in every command: an .html file, checked before any work is done.
 
-Page = Annotated[Path | None, typer.Option("--report", metavar="FILE", help="Write an HTML report.")]
+HtmlReport = Annotated[Path | None, typer.Option("--report", metavar="FILE", help="Write an HTML report.")]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite existing files.")]
 CURVE_POINTS = 25
 CURVE_EPSILON = 1.0

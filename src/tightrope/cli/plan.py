@@ -21,7 +21,7 @@ from tightrope.documents.numbers import (
     fixed_text,
     percent_text,
     significant_text,
-    typed_text,
+    terminal_text,
 )
 from tightrope.documents.release import BudgetRow, PlannedAnswer, PlannedRelease, displayed_title
 from tightrope.errors import InputError
@@ -134,7 +134,7 @@ def _print_result(document: PlannedRelease, forecast: LedgerForecast, path: str)
     from tightrope.release.plan_text import costs_lines, neighbors_text, row_bound_lines, shared_notes
 
     echo_lines(*([escape_control_chars(document.title)] if document.title else []))
-    epsilon, delta = typed_text(document.epsilon, 3, UP), typed_text(document.delta, 2, UP)
+    epsilon, delta = terminal_text(document.epsilon, 3, UP), terminal_text(document.delta, 2, UP)
     echo_lines(f"Privacy guarantee: epsilon {epsilon} at delta {delta}.")
     echo_lines(_budget_sentence(Fraction(document.budget_fraction), forecast))
     echo_lines(*(_unused_rows_warning(document, path) or row_bound_lines(document)))
@@ -159,13 +159,13 @@ def _print_result(document: PlannedRelease, forecast: LedgerForecast, path: str)
 
 def _budget_sentence(fraction: Fraction, forecast: LedgerForecast) -> str:
     """Return how much of the whole budget a release takes, and how much remains after it."""
-    from tightrope.ledger.state import share_text
+    from tightrope.ledger.state import fraction_text
 
-    taken, left = "the whole budget" if fraction == 1 else f"{share_text(fraction)} of the whole budget", ""
+    taken, left = "the whole budget" if fraction == 1 else f"{fraction_text(fraction)} of the whole budget", ""
     if forecast.budget_left < 1:
-        left = f"; {share_text(forecast.budget_left)} is left now"
+        left = f"; {fraction_text(forecast.budget_left)} is left now"
     remaining = forecast.budget_left - fraction
-    after = f"{share_text(remaining)} would remain" if remaining >= 0 else "that is not enough"
+    after = f"{fraction_text(remaining)} would remain" if remaining >= 0 else "that is not enough"
     return f"A release of this plan takes {taken}{left}; {after}{' for later releases' if remaining > 0 else ''}."
 
 

@@ -20,7 +20,7 @@ from tightrope.cli.output import echo_heading, echo_lines, print_document, print
 from tightrope.cli.output_files import existing_files, folder_text, kept_anyway, refuse_existing, reserve_files
 from tightrope.documents.document import to_json_text
 from tightrope.documents.escaping import escape_control_chars
-from tightrope.documents.numbers import UP, typed_text
+from tightrope.documents.numbers import UP, terminal_text
 from tightrope.documents.release import results_csv
 from tightrope.errors import NOTHING_SPENT, InsufficientBudgetError, OutputError
 from tightrope.reporting import html
@@ -234,7 +234,7 @@ def _print_answers(result: ReleaseResult, folder: Path, entries_before: int, *, 
         echo_lines(*([str(words.attack)] if words.attack else []))
         echo_lines(
             f"epsilon {words.epsilon}: {words.epsilon_meaning}",
-            f"delta {typed_text(result.certificate.delta, 2, UP)}: {words.delta_meaning}",
+            f"delta {terminal_text(result.certificate.delta, 2, UP)}: {words.delta_meaning}",
         )
         neighbors = f"Neighboring tables: {words.protected[:1].lower()}{words.protected[1:]}."
         echo_lines(*([neighbors] if words.protected else []), *words.facts)
@@ -256,12 +256,12 @@ def _lower_limits(result: ReleaseResult) -> list[str]:
 
 def ledger_summary(certificate: ReleaseCertificate, entries_before: int) -> list[str]:
     """Describe the charge in the ledger, and the budget left; ``entries_before`` this run, the ledger had."""
-    from tightrope.ledger.state import share_text
+    from tightrope.ledger.state import fraction_text
 
     entry = certificate.entry
     if entry is None:
         return [f"{certificate.ledger}: another release spends the budget again."]
-    took, left = share_text(Fraction(entry.budget_fraction)), share_text(Fraction(entry.left))
+    took, left = fraction_text(Fraction(entry.budget_fraction)), fraction_text(Fraction(entry.left))
     key = escape_control_chars(entry.key)
     recorded = f"recorded as entry {entry.number} (key {key}) of ledger {entry.ledger}"
     if entry.of:

@@ -14,7 +14,7 @@ import typer
 from tightrope.cli.options import AsJson, command_app
 from tightrope.cli.output import echo_lines, print_json, show_spinner
 from tightrope.documents.escaping import escape_control_chars
-from tightrope.documents.numbers import UP, typed_text
+from tightrope.documents.numbers import UP, terminal_text
 from tightrope.errors import InputError, MissingExtraError
 
 if TYPE_CHECKING:
@@ -162,7 +162,7 @@ def _headline_numbers(text: str) -> str:
     for key in HEADLINE:
         value = data.get(key)
         if isinstance(value, int | float) and not isinstance(value, bool):
-            numbers.append(f"{key.replace('_', ' ')} {typed_text(value, 3, UP)}")
+            numbers.append(f"{key.replace('_', ' ')} {terminal_text(value, 3, UP)}")
     return f": {', '.join(numbers)}" if numbers else ""
 
 

@@ -1,7 +1,7 @@
-"""Days and instants as numbers: the days since 1970-01-01, the unit that says so, and back again.
+"""Dates and instants as days since 1970-01-01, the unit strings of such numbers, and the conversion back.
 
-Answers about dates are numbers in documents, like all others, with a unit that scientific formats use for dates; pages,
-terminals and data frames show them as dates.
+Answers about dates are numbers in documents, like all others, with a unit string of the CF conventions (netCDF):
+pages, terminals and data frames show them as dates.
 """
 
 from __future__ import annotations
@@ -20,11 +20,12 @@ SECONDS_OF_DAY = 86_400
 FIRST_DAY, LAST_DAY = ((day - EPOCH.date()).days for day in (datetime.date.min, datetime.date.max))
 
 Rounding = Literal["nearest", "down", "up"]
+"""Values are rounded to the nearest; the ends of intervals outwards, "down" and "up"."""
 ROUND_BY_DIRECTION: dict[Rounding, Callable[[float], int]] = {"nearest": round, "down": math.floor, "up": math.ceil}
 
 
 def days_since_epoch(time: datetime.date) -> float:
-    """Return the days from 1970-01-01 to a day, or to an instant; one without a zone is taken as UTC.
+    """Return the days from 1970-01-01 to a date or an instant; an instant without a time zone is taken as UTC.
 
     >>> days_since_epoch(datetime.date(2024, 1, 1)), days_since_epoch(datetime.datetime(1970, 1, 2, 12))
     (19723.0, 1.5)
@@ -37,7 +38,7 @@ def days_since_epoch(time: datetime.date) -> float:
 
 
 def time_from_days(days: float, unit: str, rounding: Rounding = "nearest") -> datetime.date:
-    """Return the day of a number of days, or its instant to the second in UTC, as ``unit`` says.
+    """Return the date of a number of days, or with ``INSTANT_UNIT`` the instant to the second, in UTC.
 
     >>> time_from_days(19723.4, DATE_UNIT, "up").isoformat(), time_from_days(1.5, INSTANT_UNIT).isoformat()
     ('2024-01-02', '1970-01-02T12:00:00')
@@ -50,7 +51,7 @@ def time_from_days(days: float, unit: str, rounding: Rounding = "nearest") -> da
 
 
 def time_text(days: float, unit: str, rounding: Rounding = "nearest") -> str:
-    """Return the day, or the instant to the second, as text.
+    """Return the date, or the instant to the second, of a number of days as text.
 
     >>> time_text(19723.75, INSTANT_UNIT)
     '2024-01-01 18:00:00'

@@ -78,10 +78,10 @@ def significant_text(value: Number | None, digits: int = 3, rounding: str = NEAR
     return MISSING if value is None else _significant_digits(shortest_decimal(value), digits, rounding)
 
 
-def typed_text(value: Number | None, digits: int = 3, rounding: str = NEAREST) -> str:
-    """Return ``significant_text`` with powers of ten as they are typed, for terminals.
+def terminal_text(value: Number | None, digits: int = 3, rounding: str = NEAREST) -> str:
+    """Return ``significant_text`` for terminals: with powers of ten as typed in programs, such as 1e-8.
 
-    >>> typed_text(1e-8), typed_text(15.24, 2), typed_text(None)
+    >>> terminal_text(1e-8), terminal_text(15.24, 2), terminal_text(None)
     ('1e-8', '15', '–')
     """
     text, power, exponent = significant_text(value, digits, rounding).partition(" × 10")
@@ -250,7 +250,7 @@ def times_text(epsilon: Number) -> str:
 
 # The picture of 100 guesses: correct by random guessing, correct because of what is published, and wrong.
 
-HUNDRED, RANDOM_CORRECT, PER_LINE = 100, 50, 25
+GUESS_COUNT, RANDOM_CORRECT_COUNT, GUESSES_PER_LINE = 100, 50, 25
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,26 +268,26 @@ class Guesses:
         """
         return cls(
             min(
-                max(math.ceil(Fraction(shortest_decimal(success)) * HUNDRED) - RANDOM_CORRECT, 0),
-                HUNDRED - RANDOM_CORRECT,
+                max(math.ceil(Fraction(shortest_decimal(success)) * GUESS_COUNT) - RANDOM_CORRECT_COUNT, 0),
+                GUESS_COUNT - RANDOM_CORRECT_COUNT,
             )
         )
 
     @property
     def right_count(self) -> int:
         """Return the number of right guesses, at most."""
-        return RANDOM_CORRECT + self.more
+        return RANDOM_CORRECT_COUNT + self.more
 
     @property
     def wrong_count(self) -> int:
         """Return the number of wrong guesses, at least."""
-        return HUNDRED - self.right_count
+        return GUESS_COUNT - self.right_count
 
     @property
     def legend_entries(self) -> tuple[tuple[str, str, int], ...]:
         """The kinds of guesses that occur: sign, text and number of each."""
         kinds = (
-            ("●", f"{RANDOM_CORRECT} correct by random guessing", RANDOM_CORRECT),
+            ("●", f"{RANDOM_CORRECT_COUNT} correct by random guessing", RANDOM_CORRECT_COUNT),
             ("◆", f"up to {self.more} more correct because of what is published", self.more),
             ("○", f"at least {self.wrong_count} wrong", self.wrong_count),
         )
@@ -301,11 +301,11 @@ class Guesses:
         'Of 100 such guesses, at most 74 are right on average; of 100 random guesses, 50.'
         """
         return (
-            f"Of {HUNDRED} such guesses, at most {self.right_count} are right on average; of {HUNDRED} random guesses, "
-            f"{RANDOM_CORRECT}."
+            f"Of {GUESS_COUNT} such guesses, at most {self.right_count} are right on average; of {GUESS_COUNT} random "
+            f"guesses, {RANDOM_CORRECT_COUNT}."
         )
 
     def __str__(self) -> str:
         signs = "".join(sign * count for sign, _, count in self.legend_entries)
-        lines = [" ".join(signs[start : start + PER_LINE]) for start in range(0, HUNDRED, PER_LINE)]
+        lines = [" ".join(signs[start : start + GUESSES_PER_LINE]) for start in range(0, GUESS_COUNT, GUESSES_PER_LINE)]
         return "\n".join([*lines, "", *(f"{sign} {text}" for sign, text, _ in self.legend_entries)])

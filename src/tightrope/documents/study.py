@@ -144,10 +144,10 @@ class FindingsDocument(Part, frozen=True, kw_only=True):
     mechanism: MechanismFacts
 
     def __post_init__(self) -> None:
-        if not (len(self.estimates) > 1 if self.estimates_shares else len(self.estimates) == 1):
+        if not (len(self.estimates) > 1 if self.estimates_proportions else len(self.estimates) == 1):
             raise InputError("estimates", len(self.estimates), "one of a mean, several of a distribution")
         for number, estimate in enumerate(self.estimates, start=1):
-            if self.estimates_shares in (estimate.category is None, estimate.people is None):
+            if self.estimates_proportions in (estimate.category is None, estimate.people is None):
                 raise InputError(f"estimates {number}", self.question, "with category and people, but for a mean")
         if not self.answered <= self.reports:
             raise InputError("answered", self.answered, f"at most {self.reports}, the reports")
@@ -163,8 +163,8 @@ class FindingsDocument(Part, frozen=True, kw_only=True):
         return str(self.explanation_parts)
 
     @property
-    def estimates_shares(self) -> bool:
-        """Return whether the question is about shares of categories, and not about a mean."""
+    def estimates_proportions(self) -> bool:
+        """Return whether proportions of categories are estimated, and not a mean."""
         return self.question == "distribution"
 
 

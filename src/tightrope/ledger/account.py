@@ -167,7 +167,7 @@ class Account:
             if isinstance(entry, InsufficientBudgetError):
                 return entry, self._refusal_entry(connection, claim, entry)
             self._record_declaration(connection, entry.time)
-            chain.store_text(connection, claim.recipe)
+            chain.store_text(connection, claim.noise_record)
             written = chain.append_entry(
                 connection, self.dataset_name, RESERVED, claim.key, entry.time, (entry.body, entry.state)
             )
@@ -236,8 +236,8 @@ class Account:
         if isinstance(entry, InsufficientBudgetError):
             return entry, self._refusal_entry(connection, claim, entry)
         self._record_declaration(connection, entry.time)
-        if claim.recipe:
-            chain.store_text(connection, claim.recipe)
+        if claim.noise_record:
+            chain.store_text(connection, claim.noise_record)
         written = chain.append_entry(
             connection, self.dataset_name, CHARGED, claim.key, entry.time, (entry.body, entry.state)
         )
@@ -290,7 +290,7 @@ class Account:
 
             recorded = chain.read_text(connection, body["recipe"])
             has_same_questions = combined_digest(claim.questions, recorded) == body["plan"]
-            is_same = has_same_questions and has_same_noise(recorded, claim.recipe)
+            is_same = has_same_questions and has_same_noise(recorded, claim.noise_record)
         if not is_same:
             text = (
                 f"{claim.key!r} is already the name of a release of another plan or for another audience; choose a new "
@@ -305,7 +305,7 @@ class Account:
         Computed before a transaction begins, so that other writers do not wait for it.
         """
         times = claim.times if isinstance(claim, SeriesClaim) else 1
-        costs = moment_costs(self.limits, claim.recipe, times, claim.audience) if series is None else {}
+        costs = moment_costs(self.limits, claim.noise_record, times, claim.audience) if series is None else {}
         return {"costs": costs} if costs else {}
 
     def _next_entry(
@@ -375,10 +375,11 @@ class Account:
 
 
 def _charge_fields(claim: Claim | SeriesClaim, time: str) -> dict[str, Any]:
-    recipe = sha256_hex(claim.recipe) if claim.recipe else ""
+    noise_record = sha256_hex(claim.noise_record) if claim.noise_record else ""
     ratio = {} if claim.fraction is None else {"fraction": str(claim.fraction)}
     return {
-        "plan": claim.plan, "kept": claim.kept.to_data(), "recipe": recipe, "audience": claim.audience, "time": time,
+        "plan": claim.plan, "kept": claim.kept.to_data(), "recipe": noise_record,
+        "audience": claim.audience, "time": time,
         **ratio,
     }  # fmt: skip
 

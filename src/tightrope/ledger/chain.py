@@ -97,9 +97,9 @@ def sha256_hex(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def combined_digest(questions: str, recipe: str) -> str:
+def combined_digest(questions: str, noise_record: str) -> str:
     """Return the digest of a whole plan from the digest of its questions and the text of its noise record."""
-    return sha256_hex(questions + sha256_hex(recipe))
+    return sha256_hex(questions + sha256_hex(noise_record))
 
 
 def canonical_json(data: Any) -> str:

@@ -58,7 +58,7 @@ class _ChainWalk:
     keys: set[tuple[str, str, str]] = field(default_factory=set)
     series: dict[tuple[str, str], str] = field(default_factory=dict)
     answers: list[tuple[int, str]] = field(default_factory=list)
-    recipes: set[tuple[str, str, int]] = field(default_factory=set)
+    noise_records: set[tuple[str, str, int]] = field(default_factory=set)
     costs: set[tuple[Moments, str, int, str]] = field(default_factory=set)
     problems: list[str] = field(default_factory=list)
 
@@ -134,7 +134,7 @@ class _ChainWalk:
         single = entry.kind == CHARGED and entry.body_data["series"] is None
         if (single or entry.kind == RESERVED) and entry.body_data["recipe"]:
             times = entry.body_data.get("times", 1)
-            self.recipes.add((entry.body_data["recipe"], canonical_json(entry.body_data["kept"]), times))
+            self.noise_records.add((entry.body_data["recipe"], canonical_json(entry.body_data["kept"]), times))
             by_name = {limit.name: limit.moments for limit in self.limits[entry.dataset]}
             charged = [(by_name.get(name), share) for name, share in entry.body_data.get("costs", {}).items()]
             self.costs |= {(moments, entry.body_data["recipe"], times, share) for moments, share in charged if moments}
@@ -149,13 +149,13 @@ class _ChainWalk:
         if body.get("time", entry.time) != entry.time:
             self.add_problem(f"entry {entry.number} counts for another time than its own")
 
-    def check_guarantee(self, recipe: str, kept: str, times: int) -> int:
+    def check_guarantee(self, digest: str, kept: str, times: int) -> int:
         """Check that the noise meets the stated guarantee, from its integer weights; return 1 if it was computed."""
         try:
-            text = self.ledger.book.read_transaction(lambda connection: chain.read_text(connection, recipe))
+            text = self.ledger.book.read_transaction(lambda connection: chain.read_text(connection, digest))
             loss = NoiseRecord.from_text(text).composed_loss(times)
         except (TightropeError, ValueError, KeyError, TypeError):
-            self.add_problem(f"the noise {recipe[:12]} cannot be read")
+            self.add_problem(f"the noise {digest[:12]} cannot be read")
             return 0
         guarantee = json.loads(kept)
         budget = Budget(delta=guarantee["delta"], points=guarantee["points"])
@@ -163,22 +163,22 @@ class _ChainWalk:
         points = [(loss.delta(min(float(e), 700.0)), float(d)) for e, d in budget.points]
         points.append((max(loss.remove.infinite_mass, loss.add.infinite_mass), float(budget.delta)))
         if any(delta > allowed * margin for delta, allowed in points):
-            self.add_problem(f"the noise {recipe[:12]} does not keep what was promised of it")
+            self.add_problem(f"the noise {digest[:12]} does not keep what was promised of it")
         return 1
 
-    def check_moment_cost(self, moments: Moments, recipe: str, times: int, charged: str) -> None:
+    def check_moment_cost(self, moments: Moments, digest: str, times: int, charged: str) -> None:
         """Check that the charge covers the noise's log moments, computed again."""
         try:
             is_covered = charge_covers_noise(
                 moments,
-                self.ledger.book.read_transaction(lambda connection: chain.read_text(connection, recipe)),
+                self.ledger.book.read_transaction(lambda connection: chain.read_text(connection, digest)),
                 times,
                 charged,
             )
         except (TightropeError, ValueError, KeyError, TypeError):
             return  # ``check_guarantee`` reports it
         if not is_covered:
-            self.add_problem(f"the moments of the noise {recipe[:12]} are larger than what was charged for it")
+            self.add_problem(f"the moments of the noise {digest[:12]} are larger than what was charged for it")
 
     def check_certificate(self, certificate: LedgerEntry) -> None:
         """Check that a certificate's entry is in the ledger."""
@@ -213,7 +213,7 @@ def check_ledger(ledger: Ledger, certificates: Iterable[LedgerEntry] = ()) -> Re
     for number, name in walk.answers:
         if name not in intact:
             walk.add_problem(f"the answers of entry {number} are not what was written")
-    checked = sum(walk.check_guarantee(*recipe) for recipe in sorted(walk.recipes))
+    checked = sum(walk.check_guarantee(*record) for record in sorted(walk.noise_records))
     for cost in sorted(walk.costs, key=lambda cost: cost[1:]):
         walk.check_moment_cost(*cost)
     named = list(certificates)

@@ -122,7 +122,7 @@ class Identity:
 class Claim:
     """One release that meets the guarantee ``kept``. Under one ``key`` a plan is charged once, even if it is retried.
 
-    ``plan`` is the digest of the whole plan: a key cannot be used for another plan. ``recipe`` is the noise as
+    ``plan`` is the digest of the whole plan: a key cannot be used for another plan. ``noise_record`` is the noise as
     data (``ledger.noise_record``), from which ``check`` computes the guarantee again; empty without noise data.
     ``audience``: who sees the answers, None if they are public. ``questions`` is the digest without the noise:
     ``plan`` also covers figures that floating-point rounding can change from one machine to another.
@@ -133,7 +133,7 @@ class Claim:
     key: str
     plan: str
     kept: Budget
-    recipe: str = ""
+    noise_record: str = ""
     audience: str | None = None
     questions: str = ""
     fraction: Fraction | None = None
@@ -153,7 +153,7 @@ class SeriesClaim:
     plan: str
     kept: Budget
     times: int
-    recipe: str
+    noise_record: str
     audience: str | None = None
     fraction: Fraction | None = None
     description: Mapping[str, Any] | None = None
@@ -167,10 +167,10 @@ class SeriesClaim:
         >>> SeriesClaim("monthly", "", Budget(epsilon=1, delta="1e-6"), 2, "").release_keys()
         ['monthly 1/2', 'monthly 2/2']
         """
-        return [date_of_series(self.key, date, self.times) for date in range(1, self.times + 1)]
+        return [series_release_key(self.key, date, self.times) for date in range(1, self.times + 1)]
 
 
-def date_of_series(key: str, date: int, times: int) -> str:
+def series_release_key(key: str, date: int, times: int) -> str:
     """Return the key of a series' release number ``date``, from 1 on."""
     return f"{key} {date}/{times}"
 

@@ -23,8 +23,9 @@ PERIODS = {"year": 4, "month": 7}
 MAIN_LIMIT = "total"
 BASIC, MOMENTS = RULES = ("basic", "moments")
 """Fractions of ε and δ add up (theory §2, F5), or log moments of the noise do (F3)."""
-ADDED = "+"
-"""Prefix of the balance that adds up ε and δ for a limit by moments: for comparison, not enforced."""
+BASIC_PREFIX = "+"
+"""A limit by moments has a second balance under this prefix + its name, which adds up ε and δ (basic composition): for
+comparison, not enforced."""
 MOST_RELEASES = 10_000
 
 
@@ -53,9 +54,9 @@ class Limit:
     def __post_init__(self) -> None:
         if not (isinstance(self.name, str) and self.name and self.name.isprintable() and len(self.name) <= 100):
             raise InputError("limit", self.name, "a name of 1 to 100 characters", "for example name='press'")
-        if self.name.startswith(ADDED):
+        if self.name.startswith(BASIC_PREFIX):
             raise InputError(
-                "limit", self.name, f"a name that does not begin with {ADDED!r}", "for example name='press'"
+                "limit", self.name, f"a name that does not begin with {BASIC_PREFIX!r}", "for example name='press'"
             )
         if self.every is not None and self.every not in PERIODS:
             raise InputError("every", self.every, f"one of {', '.join(PERIODS)}, or left out")
@@ -90,27 +91,27 @@ class Limit:
         again = "" if self.every is None else f", every {self.every}"
         return f"{self.budget}{again}{rule}" + ("" if self.audience is None else f", for {self.audience!r}")
 
-    def budget_share_for(self, kept: Budget) -> Fraction | None:
+    def required_fraction(self, guarantee: Budget) -> Fraction | None:
         """Return the smallest fraction of the budget that covers a guarantee; None if the whole budget does not.
 
         A fraction s covers it if for every point (ε, δ) of the budget the guarantee has a point (ε', δ') with ε' ≤ sε
         and δ' ≤ sδ. Fractions of adaptively chosen guarantees then add up: ``docs/proofs/composition.md``.
 
         >>> limit = Limit("total", Budget(epsilon=1, delta="1e-6"))
-        >>> limit.budget_share_for(Budget(epsilon="0.1", delta="1e-7"))
+        >>> limit.required_fraction(Budget(epsilon="0.1", delta="1e-7"))
         Fraction(1, 10)
-        >>> limit.budget_share_for(Budget(epsilon="0.1", delta="1e-6"))
+        >>> limit.required_fraction(Budget(epsilon="0.1", delta="1e-6"))
         Fraction(1, 1)
         """
         needed = []
         for point in self.budget.checked_points:
             ratios = (
-                [_ratio_to_budget(*pair) for pair in zip(kept_point, point, strict=True)]
-                for kept_point in kept.checked_points
+                [_ratio_to_budget(*pair) for pair in zip(own_point, point, strict=True)]
+                for own_point in guarantee.checked_points
             )
             covering = [fraction for fraction in map(_largest_fraction, ratios) if fraction is not None]
             needed.append(min(covering, default=None))
-        return _largest_fraction([*needed, _ratio_to_budget(kept.delta, self.budget.delta)])
+        return _largest_fraction([*needed, _ratio_to_budget(guarantee.delta, self.budget.delta)])
 
     def slot_at(self, time: str) -> str:
         """Return the name of the balance from which the limit is spent at a time: the limit's, with its current period.

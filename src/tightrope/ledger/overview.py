@@ -12,7 +12,7 @@ from tightrope.documents.budget import at_most
 from tightrope.ledger.account import Account
 from tightrope.ledger.chain import ANSWERED, CHARGED, REFUSED, RESERVED, Entry
 from tightrope.ledger.limits import MAIN_LIMIT, Limit
-from tightrope.ledger.state import ADAPTIVE, TOGETHER, Balance, State, left_by_addition, share_text
+from tightrope.ledger.state import ADAPTIVE, TOGETHER, Balance, State, fraction_text, left_by_addition
 
 BY_ADDITION, BY_MOMENTS = "addition", "odometer of moments"
 """Rules of ``current_reading``, as they are written."""
@@ -136,14 +136,14 @@ def _limit_overview(limit: Limit, state: State) -> dict[str, Any]:
     overview = {**limit.to_data(), "rule": limit.rule, "slot": slot, **_balance_data(balance)}
     if limit.moments is None:
         left = balance.fraction_left
-        points = [[share_text(left * Fraction(value)) for value in point] for point in limit.budget.points]
+        points = [[fraction_text(left * Fraction(value)) for value in point] for point in limit.budget.points]
         return {**overview, "points_left": points, "left_by_addition": None}
     return {**overview, "points_left": None, "left_by_addition": left_by_addition(state, slot)}
 
 
 def _balance_data(balance: Balance) -> dict[str, str]:
     parts = {"spent": balance.spent, "reserved": balance.reserved, "left": balance.fraction_left}
-    return {name: share_text(part) for name, part in parts.items()}
+    return {name: fraction_text(part) for name, part in parts.items()}
 
 
 def _joint_price(

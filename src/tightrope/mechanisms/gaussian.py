@@ -29,7 +29,7 @@ class Gaussian(ContinuousMechanism):
 
     scale: float
     sensitivity: float
-    twin = "discrete_gaussian"
+    integer_counterpart = "discrete_gaussian"
 
     @property
     def loss(self) -> PrivacyLoss:

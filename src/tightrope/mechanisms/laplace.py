@@ -152,7 +152,7 @@ class Laplace(ContinuousMechanism):
 
     scale: float
     sensitivity: float
-    twin = "discrete_laplace"
+    integer_counterpart = "discrete_laplace"
 
     @property
     def loss(self) -> PrivacyLoss:

@@ -73,8 +73,8 @@ class ContinuousMechanism(Mechanism):
 
     __slots__ = ()
 
-    twin: str
-    """Name of the integer mechanism to use for release."""
+    integer_counterpart: str
+    """Name of the integer mechanism to use for release in its place."""
 
     @abstractmethod
     def _upper_quantile(self, tail: float) -> float:
@@ -104,7 +104,8 @@ class ContinuousMechanism(Mechanism):
             name,
             value,
             "requested from an integer mechanism",
-            f"floating-point samples of continuous noise leak; round to integers and use tightrope.{self.twin}",
+            f"floating-point samples of continuous noise leak; round to integers and use "
+            f"tightrope.{self.integer_counterpart}",
         )
 
 

@@ -152,7 +152,10 @@ def from_pair(p: ArrayLike, q: ArrayLike) -> LossOnly:
     if first.shape != second.shape:
         raise InputError("q", second.shape, f"of the shape of p, {first.shape}", "list the same outcomes in both")
     scaled = max(_renormalization_error(p), _renormalization_error(q))
-    law, other = (Atoms.from_pair(*both, slack=5e-16, mass_error=scaled) for both in ((first, second), (second, first)))
+    law, other = (
+        Atoms.from_pair(*both, rounding_error_bound=5e-16, mass_error=scaled)
+        for both in ((first, second), (second, first))
+    )
     return LossOnly(PrivacyLoss.from_distribution(law, reverse=other, true_value_of=TrueValueOf.MECHANISMS))
 
 
@@ -179,7 +182,9 @@ def _renormalization_error(values: ArrayLike) -> float:
 def _gather_atoms(masses: dict[float, float], infinite: float, slack: float) -> Atoms:
     losses = np.array(list(masses), dtype=np.float64)
     values = np.array(list(masses.values()), dtype=np.float64)
-    return Atoms.merge_losses(losses, values, infinite_mass=infinite, reverse_infinity_mass=infinite, slack=slack)
+    return Atoms.merge_losses(
+        losses, values, infinite_mass=infinite, reverse_infinity_mass=infinite, rounding_error_bound=slack
+    )
 
 
 def _profile_slope(left: Node, right: Node) -> Decimal:

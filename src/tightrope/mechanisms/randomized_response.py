@@ -48,7 +48,7 @@ class RandomizedResponse(Mechanism):
         loss = np.log1p(np.array([(self.keep - self.other) / self.other]))
         (snapped,), rounding = snap_losses(loss, (self.step,))
         weights = np.array([self.other / TOTAL, (self.k - 2) * self.other / TOTAL, self.keep / TOTAL])
-        return Atoms.merge_losses(np.array([-snapped, 0.0, snapped]), weights, slack=rounding)
+        return Atoms.merge_losses(np.array([-snapped, 0.0, snapped]), weights, rounding_error_bound=rounding)
 
     @property
     def loss(self) -> PrivacyLoss:

@@ -28,7 +28,7 @@ class Staircase(ContinuousMechanism):
     epsilon: float
     sensitivity: float
     gamma: float
-    twin = "discrete_staircase"
+    integer_counterpart = "discrete_staircase"
 
     @property
     def first_step_mass(self) -> float:

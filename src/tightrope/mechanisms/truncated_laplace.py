@@ -33,7 +33,7 @@ class TruncatedLaplace(ContinuousMechanism):
     epsilon: float
     delta: float
     sensitivity: float
-    twin = "discrete_truncated_laplace"
+    integer_counterpart = "discrete_truncated_laplace"
 
     @property
     def loss(self) -> PrivacyLoss:

@@ -89,7 +89,7 @@ def tail_sum(target: PrivacyTarget, sensitivity: float, cost: ErrorCost) -> floa
     >>> round(tail_sum(target, 1.0, ErrorCost.from_argument("squared")), 7)
     19.1867712
     """
-    tails = least_tails_from_half(target.without_cap.points)
+    tails = least_tails_from_half(target.without_cap_point.points)
     if cost.power is None:
         return cost_from_tails(tails, cost.scaled_by(sensitivity))
     return round_down(Fraction(sensitivity) ** cost.power * Fraction(cost_from_tails(tails, cost)))

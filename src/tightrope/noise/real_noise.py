@@ -38,21 +38,22 @@ from tightrope.numerics.checks import Real, check_positive
 
 # 1. Real-valued noise is bounded by two integer problems on a lattice of m cells per sensitivity (theory §4.2).
 #
-# **Upper bound.** Let K be an integer, unimodal, that meets the points for shifts 1..m, U uniform on (−½, ½), and
-# X = h(K + U), h = Δ/m. A shift by h(d + t), 0 ≤ t < 1, compares cells at distance d with probability 1 − t and
-# d + 1 with probability t, so X meets the points at every real shift up to Δ. Its cost is Σ p_k E φ(h|k + U|).
+# **Upper bound.** Let K be unimodal integer noise that meets every point (ε, δ) of the target for shifts 1..m, U
+# uniform on (−½, ½), and X = h(K + U), h = Δ/m. A shift by h(d + t), 0 ≤ t < 1, compares cells at distance d with
+# probability 1 − t and d + 1 with probability t, so X meets the points at every real shift up to Δ. Its cost is
+# Σ p_k E φ(h|k + U|).
 #
-# **Lower bound.** Let y solve the program at the nodes hℤ for shifts hd and be linear between them. For every real
-# noise the bound of ``dual`` holds with the infimum of r over the real line. If φ is linear between nodes, so is r,
-# and nodes suffice; x² is at least its chord less h²/4; any non-decreasing φ is at least the chord of its values
-# one node before.
+# **Lower bound.** Let y be the multipliers at the nodes hℤ for shifts hd (``program.dual``), and linear between nodes.
+# The proof there also holds for real noise x, with the reduced cost r(x) = φ(|x|) + Σ (y(x) − e^ε y(x + hd)) and its
+# infimum over the real line. If φ is linear between nodes, so is r, and the nodes suffice; x² is at least its chord
+# less h²/4; any non-decreasing φ is at least the chord of its values one node before.
 
 CELL_PARTS = 16
-"""A cost without a formula is bounded on each of this many pieces of a cell by its value at the outer end."""
+"""A cost other than |x| and x² is bounded on each of this many pieces of a cell by its value at the outer end."""
 FOLLOWED_NATS = 40.0
 """A staircase is computed down to e^{−40} of its largest weight."""
 MIN_CELLS, MAX_CELLS = 4, 64
-"""Range of the number of cells per sensitivity."""
+"""Smallest and largest number of cells per sensitivity."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +84,7 @@ class RealLattice:
         return np.array([self.cell_cost(cell) for cell in k.tolist()])
 
     def cell_cost(self, k: float) -> float:
-        """Return an upper bound on E φ(h|k + U|) for a cost without a formula, from the outer ends of the pieces."""
+        """Return an upper bound on E φ(h|k + U|) for other costs than |x| and x², from the outer ends of the pieces."""
         parts = np.arange(1, CELL_PARTS + 1) / CELL_PARTS
         ends = parts / 2 if k == 0 else k - 0.5 + parts
         return float(self.cost.values_at(self.cell_width * ends).mean()) * (1 + 2.0**-48)
@@ -101,8 +102,8 @@ class RealLattice:
 def best_lattice(cost: ErrorCost, sensitivity: float, epsilon: float, most: int, *, above: bool) -> RealLattice:
     """Return the lattice of at most ``most`` cells per sensitivity with the best bound for staircase noise of this ε.
 
-    The bound depends on whether the staircase's steps are at nodes or between them. For ε = 0 it is the finest lattice.
-    ``above`` selects the upper bound, otherwise it is the lower one.
+    The bound depends on whether the staircase's steps are at nodes or between them: so a finer lattice can be worse.
+    For ε = 0, the finest lattice is returned. ``above`` selects the upper bound, otherwise it is the lower one.
     """
     choices = range(MIN_CELLS, max(MIN_CELLS, min(most, MAX_CELLS)) + 1)
     lattices = [RealLattice(sensitivity, cells, cost) for cells in choices]
@@ -130,21 +131,22 @@ def staircase_cost(lattice: RealLattice, epsilon: float, *, above: bool) -> floa
 CLOSE_GAP = 1e-3
 """The lattice of the lower bound is refined until the relative gap is at most this."""
 MOST_REAL_CELLS = 1500
-"""Maximal number of cells of the program for the distribution: milliseconds."""
+"""Maximal number of cells of the program for a unimodal distribution, which is solved in milliseconds."""
 LARGEST_LATTICE_EPSILON = 7.0
 """For larger ε lattices are too coarse, and staircase noise is within 6 % of the least cost, closer as ε grows."""
 MOST_ANY_ROWS = 3_500
-"""Maximal number of rows of the program for a distribution of any shape: a second."""
+"""Maximal number of rows of the program for a distribution of any shape, which is solved in a second."""
 BOUND_ROWS = (4_000, 10_000)
 """Maximal numbers of rows of the programs for the bound, tried in this order until the gap is small enough."""
-BETWEEN = (
-    " Errors are real here: with h = sensitivity / cells, k stands for the error h k, y is linear between whole k, and "
-    "c_k times unit is nowhere above the cost, linearly interpolated; the bound is in the same unit."
+LINEAR_BETWEEN_NODES = (
+    " Errors are real here: with h = sensitivity / cells, k stands for the error h k, y is linear between integers k, "
+    "and the linear interpolation of c_k times unit is nowhere above the cost; the bound is in the same unit."
 )
 PACKING = (
-    "If 2 e^-epsilon integral over 2b..sensitivity of (phi(t - b) - phi(b)) is at least the integral over -b..b of "
-    "(phi(b) - phi), every real noise that keeps delta at epsilon for all shifts up to the sensitivity costs at least "
-    "phi(b) - delta (phi(b) - phi(0)). Proof: docs/proofs/optimal-noise.md."
+    "Let phi be the cost, (epsilon, delta) one of the points, and 0 < b < sensitivity / 2. If 2 e^-epsilon integral "
+    "over t = 2b..sensitivity of (phi(t - b) - phi(b)) is at least the integral over x = -b..b of (phi(b) - phi(x)), "
+    "every real noise that keeps delta at epsilon for all shifts up to the sensitivity costs at least phi(b) - delta "
+    "(phi(b) - phi(0)). The bound is the largest over b and the points. Proof: docs/proofs/optimal-noise.md."
 )
 FORMULA_MARGIN = 1e-12
 """Relative margin for formulas in floats."""
@@ -163,7 +165,7 @@ class LeastRealNoise(ContinuousMechanism, CertifiedMechanism):
     privacy_target: PrivacyTarget
     lattice: RealLattice
     shape: Shape
-    twin = "least_noise with integer=True"
+    integer_counterpart = "least_noise with integer=True"
 
     @property
     def sensitivity(self) -> float:
@@ -225,12 +227,12 @@ class LeastRealNoise(ContinuousMechanism, CertifiedMechanism):
 
 @dataclass(frozen=True, eq=False)  # not slotted: the certificate is cached
 class LeastRealStaircase(ContinuousMechanism, CertifiedMechanism):
-    """Staircase noise, used if it is the cheapest found: at large ε the finest lattice is too coarse."""
+    """Staircase noise, used if it is the cheapest found: at large ε every lattice is too coarse."""
 
     staircase_law: Staircase
     privacy_target: PrivacyTarget
     lattice: RealLattice
-    twin = "least_noise with integer=True"
+    integer_counterpart = "least_noise with integer=True"
 
     @property
     def sensitivity(self) -> float:
@@ -276,7 +278,7 @@ RealNoise = LeastRealNoise | LeastRealStaircase
 def least_real_noise(target: PrivacyTarget, sensitivity: Real, cost: ErrorCost, shape: Shape = "unimodal") -> RealNoise:
     """Return the cheapest distribution found for real-valued answers: mostly within a thousandth of the least cost.
 
-    The candidates are a unimodal distribution on the finest lattice, staircase noise, and, with ``shape="any"``, a
+    The candidates are a unimodal distribution on the best lattice found, staircase noise, and, with ``shape="any"``, a
     distribution of any shape on a coarser lattice. Raises ``InputError`` unless the sensitivity is positive, and if the
     noise would need too many cells.
 
@@ -286,36 +288,36 @@ def least_real_noise(target: PrivacyTarget, sensitivity: Real, cost: ErrorCost, 
     >>> noise.mean_absolute_error < 0.2349, noise.certificate.gap < 2e-3
     (True, True)
     """
-    width = check_positive("sensitivity", sensitivity)
-    best_staircase_noise = best_real_staircase(target, width, cost)
+    largest_shift = check_positive("sensitivity", sensitivity)
+    best_staircase_noise = best_real_staircase(target, largest_shift, cost)
     candidates = (
         []
         if best_staircase_noise is None
-        else [LeastRealStaircase(best_staircase_noise, target, RealLattice(width, 1, cost))]
+        else [LeastRealStaircase(best_staircase_noise, target, RealLattice(largest_shift, 1, cost))]
     )
     if candidates and target.smallest_positive_epsilon > LARGEST_LATTICE_EPSILON:
         return candidates[0]
-    levels = _estimated_levels(target)
+    noise_width = _estimated_width(target)
     all_candidates: list[RealNoise] = [
         *candidates,
-        _least_on_lattice(target, width, cost, MOST_REAL_CELLS // levels, "unimodal"),
+        _least_on_lattice(target, largest_shift, cost, MOST_REAL_CELLS // noise_width, "unimodal"),
     ]
     if shape == "any":
-        max_cells = int((MOST_ANY_ROWS / (len(target.points) * levels)) ** 0.5)
-        all_candidates.append(_least_on_lattice(target, width, cost, max_cells, "any"))
+        max_cells = int((MOST_ANY_ROWS / (len(target.points) * noise_width)) ** 0.5)
+        all_candidates.append(_least_on_lattice(target, largest_shift, cost, max_cells, "any"))
     return min(all_candidates, key=lambda noise: noise.cost_upper_bound)
 
 
-def best_real_staircase(target: PrivacyTarget, width: float, cost: ErrorCost) -> Staircase | None:
+def best_real_staircase(target: PrivacyTarget, sensitivity: float, cost: ErrorCost) -> Staircase | None:
     """Return staircase noise of the smallest ε with the best γ, if it meets the guarantee; only for |x| and x²."""
-    points = target.without_cap.points
+    points = target.without_cap_point.points
     epsilon = min((e for e, _ in points if e > 0), default=0.0)
     if cost.power is None or not epsilon > 0:
         return None
     epsilon *= 1 - FORMULA_MARGIN  # so that the rounded loss does not exceed the target
-    noise = staircase(epsilon=epsilon, sensitivity=width)
+    noise = staircase(epsilon=epsilon, sensitivity=sensitivity)
     if cost.power == 2:
-        staircase_with = partial(staircase, epsilon=epsilon, sensitivity=width)
+        staircase_with = partial(staircase, epsilon=epsilon, sensitivity=sensitivity)
         log_gamma = math.log(noise.gamma)
         minimum = scipy.optimize.minimize_scalar(
             lambda log: math.log(staircase_with(gamma=math.exp(log)).mean_squared_error),
@@ -327,8 +329,10 @@ def best_real_staircase(target: PrivacyTarget, width: float, cost: ErrorCost) ->
     return noise if eta == 1 or noise.total_variation * (1 + FORMULA_MARGIN) <= eta else None
 
 
-def _least_on_lattice(target: PrivacyTarget, width: float, cost: ErrorCost, most: int, shape: Shape) -> LeastRealNoise:
-    lattice = best_lattice(cost, width, target.smallest_positive_epsilon, most, above=True)
+def _least_on_lattice(
+    target: PrivacyTarget, sensitivity: float, cost: ErrorCost, most: int, shape: Shape
+) -> LeastRealNoise:
+    lattice = best_lattice(cost, sensitivity, target.smallest_positive_epsilon, most, above=True)
     return LeastRealNoise(
         least_table(target, lattice.cell_count, lattice.costs_above, shape).table, target, lattice, shape
     )
@@ -367,13 +371,13 @@ def _best_lower_bound(target: PrivacyTarget, lattice: RealLattice, upper: float)
     """Return the best lower bound found and its argument; the lattice is refined until it is near ``upper``."""
     power = lattice.cost.power
     best = 0.0 if power is None else packing_bound(target, lattice.sensitivity, power)
-    argument = Argument("theorem", PACKING, {"points": [list(point) for point in target.without_cap.points]})
+    argument = Argument("theorem", PACKING, {"points": [list(point) for point in target.without_cap_point.points]})
     if best > 0 and target.smallest_positive_epsilon > LARGEST_LATTICE_EPSILON:
         return _cap_at_cost(best, upper), argument
     for rows in BOUND_ROWS if lattice.cost.power is not None else BOUND_ROWS[:1]:
         if upper <= best * (1 + CLOSE_GAP):
             break
-        max_cells = int((rows / (len(target.points) * _estimated_levels(target))) ** 0.5)
+        max_cells = int((rows / (len(target.points) * _estimated_width(target))) ** 0.5)
         finer_lattice = best_lattice(
             lattice.cost, lattice.sensitivity, target.smallest_positive_epsilon, max_cells, above=False
         )
@@ -386,7 +390,7 @@ def _best_lower_bound(target: PrivacyTarget, lattice: RealLattice, upper: float)
                 "unit": finer_lattice.cost_unit,
                 **dual_part.numbers,
             }
-            best, argument = bound, Argument("dual", DUAL + BETWEEN, numbers)
+            best, argument = bound, Argument("dual", DUAL + LINEAR_BETWEEN_NODES, numbers)
     return _cap_at_cost(best, upper), argument
 
 
@@ -397,6 +401,6 @@ def _cap_at_cost(bound: float, cost: float) -> float:
     return min(bound, cost)
 
 
-def _estimated_levels(target: PrivacyTarget) -> int:
+def _estimated_width(target: PrivacyTarget) -> int:
     """Return the approximate width of the noise in sensitivities."""
     return len(ReferenceWeights.from_points(searchable_points(target), 1).weights)

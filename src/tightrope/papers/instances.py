@@ -1,4 +1,4 @@
-"""Random distributions, triples and channels for testing theorems, from the operating system's randomness."""
+"""Random distributions, guarantees and channels for testing theorems, from the operating system's randomness."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def random_distribution_pair(size: int) -> tuple[Floats, Floats]:
 
 
 def random_guarantee(*, pure: bool = False) -> Guarantee:
-    """Return a random valid (ε, δ, η); η is sometimes at its maximum."""
+    """Return a random valid guarantee (ε, δ, η), η the total variation, which is sometimes at its maximum."""
     epsilon = math.exp(draw_between(math.log(0.05), math.log(4.0)))
     delta = 0.0 if pure else draw_between(0.0, 0.4) ** 2
     largest_eta = delta + (1 - delta) * math.tanh(epsilon / 2)
@@ -63,8 +63,8 @@ def random_private_channel(guarantee: Guarantee, inputs: int, outputs: int) -> C
     Rows are mixed with a common distribution until every column has ratios of at most e^ε and no two rows differ by
     more than η.
     """
-    certain_outputs = [0, 1, *(draw_integer(0, outputs - 1) for _ in range(inputs - 2))]
-    rows = np.eye(outputs)[certain_outputs] if _draws_extreme_case() else random_distributions(inputs, outputs)
+    deterministic_outputs = [0, 1, *(draw_integer(0, outputs - 1) for _ in range(inputs - 2))]
+    rows = np.eye(outputs)[deterministic_outputs] if _draws_extreme_case() else random_distributions(inputs, outputs)
     center = rows.mean(axis=0) if _draws_extreme_case() else random_distribution(outputs)
     ratio = math.exp(guarantee.epsilon)
     allowed = (ratio - 1) * center

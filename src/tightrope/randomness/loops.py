@@ -70,23 +70,23 @@ def spread_values(words: Words, bits: Any, out: Numbers) -> int:
     return 0
 
 
-def propose_points(words: Words, cells: Numbers, shape: tuple[Any, ...], out: Numbers, waiting: Numbers) -> int:
-    """Write points of cells to ``out``, and to ``waiting`` the indices that a quick test did not accept: where it
+def propose_points(words: Words, cells: Numbers, parameters: tuple[Any, ...], out: Numbers, undecided: Numbers) -> int:
+    """Write points of cells to ``out``, and to ``undecided`` the indices that a quick test did not accept: where it
     might be wrong, in the tail, and at 0, which one of the two signs rejects.
 
-    ``shape`` is (bits of a cell, number of cells, 1/(2σ²), unit of the acceptance word, highest sure value). A word
-    is, from its lowest bit: the sign, the place in the cell, the number for the test.
+    ``parameters`` is (bits of a cell, number of cells, 1/(2σ²), unit of u, largest u + t that is surely accepted). A
+    word is, from its lowest bit: the sign, the offset in the cell, the bits of the uniform number u for the test.
     """
-    bits, last, factor, unit, ceiling = shape
+    bits, cell_count, factor, unit, accept_below = parameters
     mask = (np.uint64(1) << bits) - np.uint64(1)
     count = 0
     for i in range(len(words)):
         word, edge = words[i], cells[i] << np.int64(bits)
-        place = np.int64((word >> np.uint64(1)) & mask)
-        fall = float(place) * (float(place) + 2.0 * float(edge)) * factor
+        offset = np.int64((word >> np.uint64(1)) & mask)
+        exponent = float(offset) * (float(offset) + 2.0 * float(edge)) * factor
         level = float(word >> (bits + np.uint64(1))) * unit + unit
-        point = edge + place
+        point = edge + offset
         out[i] = point * (1 - 2 * np.int64(word & np.uint64(1)))
-        waiting[count] = i
-        count += (level + fall > ceiling) | (cells[i] >= last) | (point == 0)
+        undecided[count] = i
+        count += (level + exponent > accept_below) | (cells[i] >= cell_count) | (point == 0)
     return count

@@ -25,7 +25,7 @@ from tightrope.ledger.account import FAILED_READING
 from tightrope.ledger.chain import canonical_json, combined_digest, sha256_hex
 from tightrope.ledger.limits import MAIN_LIMIT
 from tightrope.ledger.noise_record import NoiseRecord
-from tightrope.ledger.state import left_by_addition, share_text
+from tightrope.ledger.state import fraction_text, left_by_addition
 from tightrope.release.accounts import CHARGED_FIRST, SingleUseObject, refuse_forked_process
 from tightrope.release.answers import Answer, Answers
 from tightrope.release.draft import NoisePlan, composition_groups_of
@@ -146,13 +146,13 @@ def spent_budget(account: Account) -> dict[str, Any]:
     """Return what all sessions together spent so far: the fraction of the whole budget, and its ε and δ or moments."""
     limit = next(limit for limit in account.limits if limit.name == MAIN_LIMIT)
     share = 1 - account.current_state().balance_of(MAIN_LIMIT).fraction_left
-    points = [[share_text(share * Fraction(value)) for value in point] for point in limit.budget.points]
+    points = [[fraction_text(share * Fraction(value)) for value in point] for point in limit.budget.points]
     ledger_name = f"dataset {account.dataset_name!r} in {account.book.display_name}"
     spent = {"points": points} if limit.moments is None else {"rule": limit.rule, "moments": limit.moments.to_data()}
-    return {"budget_fraction": share_text(share), **spent, "ledger": ledger_name}
+    return {"budget_fraction": fraction_text(share), **spent, "ledger": ledger_name}
 
 
-def recipe_of(draft: NoisePlan) -> NoiseRecord:
+def noise_record_of(draft: NoisePlan) -> NoiseRecord:
     """Return the record of a draft's noise for the ledger."""
     allocation = draft.allocation
     return NoiseRecord(
@@ -228,7 +228,7 @@ def ratio_of(draft: NoisePlan) -> Fraction | None:
 
 def claim_of(draft: NoisePlan, key: str, audience: str | None) -> Claim:
     """Return the claim with which a release of the draft is charged."""
-    noise_text, questions_digest = recipe_of(draft).to_text, plan_digest(draft, audience)
+    noise_text, questions_digest = noise_record_of(draft).to_text, plan_digest(draft, audience)
     return Claim(
         key,
         combined_digest(questions_digest, noise_text),
@@ -251,7 +251,7 @@ def with_ledger_entry(certificate: ReleaseCertificate, entry: Entry, account: Ac
             slot = limit.slot_at(entry.time)
             left_by_adding = None if limit.moments is None else left_by_addition(state, slot)
             rule: Literal["basic", "moments"] = "basic" if limit.moments is None else "moments"
-            left = share_text(state.balance_of(slot).fraction_left)
+            left = fraction_text(state.balance_of(slot).fraction_left)
             limits.append(LimitLeft(name=slot, rule=rule, left=left, left_by_addition=left_by_adding))
     part = LedgerEntry(
         ledger=account.book.id,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from decimal import Decimal
 
 from tightrope.documents.escaping import escape_control_chars
-from tightrope.documents.numbers import UP, positional_text, typed_text
+from tightrope.documents.numbers import UP, positional_text, terminal_text
 from tightrope.documents.release import Neighbors, PlannedAnswer, PlannedCosts, PlannedRelease, displayed_title
 from tightrope.reporting.wording.sentences import (
     MARGIN,
@@ -28,7 +28,7 @@ BIAS_NOT_ESTIMATED = (
 
 def plan_text(document: PlannedRelease) -> str:
     """Return the budget and the accuracy of each planned answer as text."""
-    epsilon, delta = positional_text(document.epsilon, 3, UP), typed_text(document.delta, 2, UP)
+    epsilon, delta = positional_text(document.epsilon, 3, UP), terminal_text(document.delta, 2, UP)
     header = [
         f"Privacy guarantee: epsilon {epsilon} at delta {delta}, total variation {document.total_variation:.4g}.",
         document.attacker,

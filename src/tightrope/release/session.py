@@ -16,7 +16,7 @@ from tightrope.documents.privacy_unit import PrivacyUnit
 from tightrope.errors import InputError, InsufficientBudgetError, LedgerError
 from tightrope.ledger import Account, Ledger
 from tightrope.ledger.chain import sha256_hex
-from tightrope.ledger.identity import SeriesClaim, date_of_series
+from tightrope.ledger.identity import SeriesClaim, series_release_key
 from tightrope.ledger.noise_record import NoiseRecord
 from tightrope.numerics.checks import check_integer
 from tightrope.queries.options import unwrap_expression
@@ -231,7 +231,7 @@ class Series(SingleUseObject):
         return self._session._plan_in_ledger(self._account, draft, self._release_name(position), series=self._key)
 
     def _release_name(self, position: int) -> str:
-        return date_of_series(self._key, position, self._times)
+        return series_release_key(self._key, position, self._times)
 
 
 def _draft_arrangements(draft: NoisePlan) -> tuple[Tasks, ...]:

@@ -22,7 +22,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from tightrope.documents.numbers import UP, typed_text
+from tightrope.documents.numbers import UP, terminal_text
 from tightrope.errors import InputError, MissingExtraError
 from tightrope.release.plan_file import forecast_release, load_plan_file
 from tightrope.studio.plan_editor import HostCallbacks, PlanEditor
@@ -180,7 +180,7 @@ class ReleaseService:
                 self._open.pop(next(iter(self._open)))
             self._open[ticket] = text
         document = plan.draft.plan_document()
-        epsilon, delta = typed_text(document.epsilon, 3, UP), typed_text(document.delta, 2, UP)
+        epsilon, delta = terminal_text(document.epsilon, 3, UP), terminal_text(document.delta, 2, UP)
         part = (
             "the whole budget" if plan.budget_fraction == 1 else f"a fraction of {plan.budget_fraction} of the budget"
         )

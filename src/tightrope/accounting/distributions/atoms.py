@@ -9,7 +9,13 @@ from typing import Self
 
 import numpy as np
 
-from tightrope.accounting.distributions.base import LEAST_DOUBLE, Ends, LossDistribution, relative_bounds, widen_bounds
+from tightrope.accounting.distributions.base import (
+    LEAST_DOUBLE,
+    BoundArrays,
+    LossDistribution,
+    relative_bounds,
+    widen_bounds,
+)
 from tightrope.accounting.distributions.loss_cells import LossCells
 from tightrope.errors import InputError
 from tightrope.numerics.arrays import Complexes, Floats
@@ -17,25 +23,29 @@ from tightrope.numerics.complex_functions import log1p
 from tightrope.numerics.rounding import OVERFLOW, ROUND_OFF, SUBNORMAL
 
 MAX_ATOM_TABLE_CELLS = 1 << 21
-"""Number of cells of an (atoms × nodes) table in memory at once: 32 MiB of complex numbers."""
+"""Number of cells of an (atoms × nodes) table in memory at once: 32 MiB of complex numbers.
+
+Nodes are the points z at which the log moment log E e^{zL} is computed."""
 TOTAL_MASS_TOLERANCE = 1e-12
 """A sum of masses that differs from one by at most this counts as one: the difference is rounding."""
 SMALLEST_SUM = 1e-300
 """Replaces a sum of 0, so that its logarithm stays finite."""
 MAX_NODE_TABLE_CELLS = 1 << 20
-"""Number of cells of a (nodes × points) table in memory at once: 16 MiB of complex numbers."""
+"""Number of cells of a (nodes × losses) table in memory at once: 16 MiB of complex numbers."""
 MIN_NODES_FOR_ROWS = 16
-"""With at least as many equidistant nodes, a matrix product is used: e^{i(y + jh)l} = e^{iyl} e^{ijhl}."""
+"""From this number on, equidistant nodes x + i(y + jh), j = 0, 1, …, are arranged in rows, each with its own y: then a
+matrix product computes all sums, since e^{i(y + jh)l} = e^{iyl} e^{ijhl}."""
 MAX_ROW_LENGTH = 64
-"""Number of nodes in a row."""
+"""Maximal number of nodes in such a row."""
 MAX_MEAN_FOR_EXCESS = 0.5
 """Above this value of |z| times the mean absolute loss, summing e^{zl} − 1 has no advantage."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Atoms(LossDistribution):
-    """Finite losses (ascending, distinct) with their masses under P, and the two infinite masses.
+    """Finite losses (ascending, distinct) with their masses under P, and the masses of infinite losses.
 
+    ``infinite_mass``: under P where Q = 0 (loss ∞). ``reverse_infinity_mass``: under Q where P = 0 (loss −∞).
     Masses under Q are ``masses * exp(-losses)``. ``rounding_error_bound``: the rounding error of each loss (nats); a
     bound on δ at ε is evaluated at ε ∓ ``rounding_error_bound``.
     """
@@ -46,9 +56,10 @@ class Atoms(LossDistribution):
     reverse_infinity_mass: float = 0.0
     rounding_error_bound: float = 0.0
     relative_mass_error: float = 0.0
-    """Relative rounding error of the infinite masses, and of the others beyond a few units in the last place."""
-    slacks: Floats | None = None
-    """Bounds on the rounding error of each loss, more precise than ``rounding_error_bound`` for all of them."""
+    """Relative rounding error of infinite masses. That of finite masses is larger by some units in the last place."""
+    rounding_error_bounds: Floats | None = None
+    """A bound on the rounding error of each loss, where known: more precise than ``rounding_error_bound``, which holds
+    for all of them."""
     formula: LossDistribution | None = None
     """The same distribution, if it gives δ at ε ≥ 0 more accurately than these rounded losses."""
     one_order: bool = False
@@ -63,16 +74,16 @@ class Atoms(LossDistribution):
         *,
         infinite_mass: float = 0.0,
         reverse_infinity_mass: float = 0.0,
-        slack: float = 0.0,
+        rounding_error_bound: float = 0.0,
     ) -> Self:
         """Return atoms from unsorted losses; masses of equal losses are added up, losses without mass are dropped."""
         has_mass = masses > 0
         distinct_losses, positions = np.unique(losses[has_mass], return_inverse=True)
         sums = np.bincount(positions, weights=masses[has_mass], minlength=len(distinct_losses)).astype(np.float64)
-        return cls(distinct_losses, sums, infinite_mass, reverse_infinity_mass, slack)
+        return cls(distinct_losses, sums, infinite_mass, reverse_infinity_mass, rounding_error_bound)
 
     @classmethod
-    def from_pair(cls, p: Floats, q: Floats, *, slack: float = 0.0, mass_error: float = 0.0) -> Self:
+    def from_pair(cls, p: Floats, q: Floats, *, rounding_error_bound: float = 0.0, mass_error: float = 0.0) -> Self:
         """Return the atoms of a pair of distributions ``p``, ``q`` of shape [n] (same outcomes, in the same order).
 
         ``mass_error``: relative error of the given masses.
@@ -84,9 +95,13 @@ class Atoms(LossDistribution):
         losses = np.where(is_plain, np.log(np.where(is_plain, ratio, 1.0)), np.log(p[is_common]) - np.log(q[is_common]))
         infinite, opposite = math.fsum(p[(q == 0)]), math.fsum(q[(p == 0)])
         has_rounded_sum = max(np.count_nonzero(p[q == 0]), np.count_nonzero(q[p == 0])) > 1
-        slack += 4e-16 * (1 + float(np.max(np.abs(losses), initial=0.0)))
+        rounding_error_bound += 4e-16 * (1 + float(np.max(np.abs(losses), initial=0.0)))
         atoms = cls.merge_losses(
-            losses, p[is_common], infinite_mass=infinite, reverse_infinity_mass=opposite, slack=slack
+            losses,
+            p[is_common],
+            infinite_mass=infinite,
+            reverse_infinity_mass=opposite,
+            rounding_error_bound=rounding_error_bound,
         )
         return replace(atoms, relative_mass_error=mass_error + (ROUND_OFF if has_rounded_sum else 0.0))
 
@@ -115,7 +130,7 @@ class Atoms(LossDistribution):
         return np.asarray(np.log(np.where(total == 0, SMALLEST_SUM, total)) + peak, dtype=np.complex128)
 
     def log_moment_error(self, z: Complexes, moment: Complexes) -> Floats:
-        """Return a bound on the error relative to the sum: of rounding, of the largest exponent and of the masses."""
+        """Return a bound on the relative error of the sum: from rounding, the largest exponent and the masses."""
         peak = float(self.log_moment(z.real[:1].astype(np.complex128))[0].real)
         size = float(np.max(np.abs(self.losses), initial=0.0))
         return np.asarray(
@@ -130,15 +145,15 @@ class Atoms(LossDistribution):
         )
 
     @property
-    def opposite_masses(self) -> Floats:
+    def reverse_masses(self) -> Floats:
         """Masses under Q: p e^{−loss}, at most one; in two factors, as e^{−loss} alone may leave double precision."""
         half = np.exp(np.minimum(-self.losses / 2, 700.0))
         return np.asarray(np.minimum(self.masses * half * half, 1.0))
 
     @property
-    def missing_opposite_mass(self) -> float:
+    def missing_reverse_mass(self) -> float:
         """The mass under Q of outcomes whose mass under P underflowed: their losses are unknown."""
-        missing = 1 - self.reverse_infinity_mass - math.fsum(self.opposite_masses)
+        missing = 1 - self.reverse_infinity_mass - math.fsum(self.reverse_masses)
         return (
             missing
             if missing
@@ -152,11 +167,11 @@ class Atoms(LossDistribution):
         return (
             not self.one_order
             and float(np.min(self.masses, initial=1.0)) >= SUBNORMAL
-            and not self.missing_opposite_mass
+            and not self.missing_reverse_mass
         )
 
     def raise_losses(self) -> Atoms:
-        """Return the atoms with losses raised by ``rounding_error_bound``: an upper bound without further rounding."""
+        """Return atoms with losses raised by ``rounding_error_bound``: they dominate without a rounding error."""
         return Atoms(
             self.losses + self.rounding_error_bound, self.masses, self.infinite_mass, self.reverse_infinity_mass
         )
@@ -167,13 +182,19 @@ class Atoms(LossDistribution):
         The error of a loss is also a relative error of its mass under Q. Missing mass counts as infinite loss, which
         dominates.
         """
-        masses = self.opposite_masses
+        masses = self.reverse_masses
         mass_error = self.relative_mass_error + math.expm1(min(self.rounding_error_bound, 1.0)) + 4e-16
         formula = None if self.formula is None else self.formula.reverse_distribution()
-        slacks = None if self.slacks is None else self.slacks[::-1]
-        infinite = (min(1.0, self.reverse_infinity_mass + self.missing_opposite_mass), self.infinite_mass)
+        rounding_error_bounds = None if self.rounding_error_bounds is None else self.rounding_error_bounds[::-1]
+        infinite = (min(1.0, self.reverse_infinity_mass + self.missing_reverse_mass), self.infinite_mass)
         return Atoms(
-            -self.losses[::-1], masses[::-1], *infinite, self.rounding_error_bound, mass_error, slacks, formula
+            -self.losses[::-1],
+            masses[::-1],
+            *infinite,
+            self.rounding_error_bound,
+            mass_error,
+            rounding_error_bounds,
+            formula,
         )
 
     def profile(self, epsilon: Floats) -> Floats:
@@ -182,11 +203,14 @@ class Atoms(LossDistribution):
         return np.array([self._delta_and_count(float(e))[0] for e in flat]).reshape(np.shape(epsilon))
 
     def profile_rounding_error(self, epsilon: Floats) -> Floats:
-        """Return the relative rounding error of the terms and of their sum (pairwise summation)."""
+        """Return a bound on the relative rounding error of the terms and of their sum (pairwise summation)."""
         return np.full(np.shape(epsilon), ROUND_OFF * (20 + min(len(self.losses), 40)) + self.relative_mass_error)
 
-    def compute_deltas(self, epsilon: Ends) -> Ends | None:
-        """Return bounds on δ at any ε: all terms are positive, and underflow reduces each by half the least double."""
+    def compute_deltas(self, epsilon: BoundArrays) -> BoundArrays | None:
+        """Return bounds on δ for bounds on ε, of any sign.
+
+        All terms are positive, and underflow reduces each by half the least double.
+        """
         if self.formula is not None and bool(np.all(epsilon[0] >= 0)):
             return self.formula.compute_deltas(epsilon)
         smallest, largest = widen_bounds(epsilon, self.rounding_error_bound)
@@ -196,8 +220,8 @@ class Atoms(LossDistribution):
         lower = np.maximum(relative_bounds(low, error)[0] - low_underflow, 0.0)
         return lower, np.minimum(relative_bounds(high, error)[1] + high_underflow, 1.0)
 
-    def _delta_sums(self, epsilon: Floats) -> Ends:
-        """Return δ at each ε, shape [n], and a bound on what underflow removed from it."""
+    def _delta_sums(self, epsilon: Floats) -> BoundArrays:
+        """Return δ at each ε, shape [n], and a bound on its reduction by underflow."""
         deltas_and_counts = [self._delta_and_count(e) for e in epsilon.tolist()]
         deltas, counts = (np.array(column) for column in zip(*deltas_and_counts, strict=True))
         return deltas, counts * LEAST_DOUBLE
@@ -244,7 +268,9 @@ def log_sum(z: Complexes, loss: Floats, log_weight: Floats) -> Complexes:
 
         return _evaluate_in_chunks(z, loss, log_weighted_sum)
     if equidistant:
-        # Σ w (e^{zl} − 1) there: e^{(z+ijh)l} − 1 = (e^{zl} − 1) + e^{zl} (e^{ijhl} − 1), in sum at most |zl|.
+        # Σ w (e^{(z+ijh)l} − 1) for the nodes z + ijh of the row from z: e^{(z+ijh)l} − 1 is
+        # (e^{zl} − 1) + e^{zl} (e^{ijhl} − 1). Both differences are computed without cancellation, and they are small
+        # if |zl| and |jhl| are: so their sum has no large terms that cancel.
         offsets, length, rows = _row_sizes(z, loss)
         excess_in_row = _expm1_excess(np.asarray(1j * offsets, dtype=np.complex128), loss).T
         blocks = []

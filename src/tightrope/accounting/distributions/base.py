@@ -39,7 +39,7 @@ class FlatForm(NamedTuple):
         return self.spread / (2 * self.atom) if self.atom > 0 else math.inf
 
 
-Ends = tuple[Floats, Floats]
+BoundArrays = tuple[Floats, Floats]
 """A lower and an upper bound of each number, both of shape [n]."""
 
 
@@ -180,11 +180,11 @@ class LossDistribution(ABC):
         """Return an upper bound on the relative error of ``profile``; a few units in the last place by default."""
         return np.full(np.shape(epsilon), 2e-15)
 
-    def compute_deltas(self, epsilon: Ends) -> Ends | None:
+    def compute_deltas(self, epsilon: BoundArrays) -> BoundArrays | None:
         """Return bounds on δ at an ε ≥ 0 between two ends; None without a formula.
 
-        Every rounding and the slack are included. δ is nonincreasing, so each bound is evaluated at the corresponding
-        end of ε, moved outwards by the slack.
+        Every rounding and the rounding error of the losses are included. δ is nonincreasing, so each bound is evaluated
+        at the corresponding end of ε, moved outwards by the bound on that error.
         """
         first, last = widen_bounds(epsilon, self.rounding_error_bound)
         profile = self.profile(first)
@@ -196,7 +196,7 @@ class LossDistribution(ABC):
         at_last = relative_bounds(np.asarray(self.profile(last)), self.profile_rounding_error(last))
         return at_last[0], at_first[1]
 
-    def overlap_bounds(self, epsilon: Ends) -> Ends | None:
+    def overlap_bounds(self, epsilon: BoundArrays) -> BoundArrays | None:
         """Return bounds on 1 − δ if they are more accurate than by subtraction; None otherwise."""
         del epsilon
         return None
@@ -214,27 +214,27 @@ LEAST_DOUBLE = 5e-324
 """The least double above 0."""
 
 
-def relative_bounds(value: Floats, error: Floats | float) -> Ends:
+def relative_bounds(value: Floats, error: Floats | float) -> BoundArrays:
     """Return value · (1 ∓ error) inside [0, 1], each end rounded outwards; an exact zero stays zero."""
     return _round_outward_in_unit(value * (1 - np.minimum(error, 1.0)), value * (1 + error), value > 0)
 
 
-def scale_bounds(ends: Ends, min_factor: Floats | float, max_factor: Floats | float) -> Ends:
+def scale_bounds(bounds: BoundArrays, min_factor: Floats | float, max_factor: Floats | float) -> BoundArrays:
     """Return the bounds times a factor between ``min_factor`` and ``max_factor``; exact zeros stay zero."""
-    low, high = ends
+    low, high = bounds
     return _round_outward_in_unit(low * min_factor, high * max_factor, (high > 0) & (np.asarray(max_factor) > 0))
 
 
-def widen_bounds(ends: Ends, slack: float) -> Ends:
-    """Return the bounds with both ends moved outwards by at least the slack, rounding included."""
-    if not slack:
-        return ends
-    low, high = ends[0] - slack, ends[1] + slack
-    low = np.where(ends[0] - low < slack, np.nextafter(low, -np.inf), low)
-    return low, np.where(high - ends[1] < slack, np.nextafter(high, np.inf), high)
+def widen_bounds(bounds: BoundArrays, distance: float) -> BoundArrays:
+    """Return the bounds moved outwards by at least ``distance``, rounding included."""
+    if not distance:
+        return bounds
+    low, high = bounds[0] - distance, bounds[1] + distance
+    low = np.where(bounds[0] - low < distance, np.nextafter(low, -np.inf), low)
+    return low, np.where(high - bounds[1] < distance, np.nextafter(high, np.inf), high)
 
 
-def mirror_bounds(epsilon: Floats, reverse: Ends) -> Ends:
+def mirror_bounds(epsilon: Floats, reverse: BoundArrays) -> BoundArrays:
     """Return 1 − e^ε + e^ε δ' at ε ≤ 0, with δ' at −ε in the reverse order: both terms are positive."""
     base, factor = -np.expm1(epsilon), np.exp(epsilon)
     low, high = (relative_bounds(base + factor * end, 8 * ROUND_OFF) for end in reverse)
@@ -242,8 +242,10 @@ def mirror_bounds(epsilon: Floats, reverse: Ends) -> Ends:
 
 
 def by_sign(
-    epsilon: Floats, forward: Callable[[Ends], Ends | None], reverse: Callable[[Ends], Ends | None]
-) -> Ends | None:
+    epsilon: Floats,
+    forward: Callable[[BoundArrays], BoundArrays | None],
+    reverse: Callable[[BoundArrays], BoundArrays | None],
+) -> BoundArrays | None:
     """Return ``forward(ε)`` at ε ≥ 0; below 0, the mirror image of ``reverse(−ε)``, for the reverse order."""
     negative = epsilon < 0
     if not np.any(negative):
@@ -257,12 +259,12 @@ def by_sign(
     return np.where(negative, mirrored[0], forward_bounds[0]), np.where(negative, mirrored[1], forward_bounds[1])
 
 
-def bounds_midpoint(ends: Ends | None) -> Floats | None:
+def bounds_midpoint(ends: BoundArrays | None) -> Floats | None:
     """Return the midpoint of both ends."""
     return None if ends is None else np.asarray(ends[0] / 2 + ends[1] / 2)
 
 
-def relative_half_width(ends: Ends | None, shape: tuple[int, ...]) -> Floats:
+def relative_half_width(ends: BoundArrays | None, shape: tuple[int, ...]) -> Floats:
     """Return the distance of the ends from their midpoint, relative to the midpoint."""
     if ends is None:
         return np.zeros(shape)
@@ -270,7 +272,7 @@ def relative_half_width(ends: Ends | None, shape: tuple[int, ...]) -> Floats:
     return np.asarray((high - low) / np.maximum(high + low, LEAST_DOUBLE) + 4 * ROUND_OFF)
 
 
-def _round_outward_in_unit(low: Floats, high: Floats, positive: Flags) -> Ends:
+def _round_outward_in_unit(low: Floats, high: Floats, positive: Flags) -> BoundArrays:
     """Return both ends rounded outwards inside [0, 1]; intervals that are not positive become zero."""
     lower, upper = np.nextafter(np.maximum(low, 0.0), 0.0), np.minimum(np.nextafter(high, 2.0), 1.0)
     return (lower, upper) if positive.all() else (lower * positive, upper * positive)

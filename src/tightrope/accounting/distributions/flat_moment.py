@@ -19,7 +19,7 @@ from functools import lru_cache
 import numpy as np
 from scipy import special
 
-from tightrope.accounting.distributions.base import Ends, FlatForm
+from tightrope.accounting.distributions.base import BoundArrays, FlatForm
 from tightrope.accounting.distributions.loss_cells import HALF
 from tightrope.accounting.distributions.moment_quadrature import CumulantEnclosure, log_one_plus
 from tightrope.errors import PrecisionError
@@ -67,7 +67,7 @@ def log_mixture_slope(loss: float, rate: float) -> float:
     return 1.0 if odds > 0 else math.exp(max(odds, -740.0))
 
 
-def base_epsilon_above(epsilon: Ends, rate: float) -> Ends:
+def base_epsilon_above(epsilon: BoundArrays, rate: float) -> BoundArrays:
     """Return bounds on ε' = log(1 + (e^ε − 1)/q), ε ≥ 0: the point where a sampled distribution evaluates its base."""
     low = _base_epsilon(epsilon[0], rate)
     high = low if epsilon[0] is epsilon[1] else _base_epsilon(epsilon[1], rate)
@@ -87,7 +87,7 @@ def _base_epsilon(epsilon: Floats, rate: float) -> Floats:
     return np.where(epsilon > STEEP_LOSS, at_large_epsilon, np.where(overflows, at_tiny_rate, direct))
 
 
-def base_weight_and_epsilon(epsilon: Ends, rate: float) -> tuple[Ends, Ends]:
+def base_weight_and_epsilon(epsilon: BoundArrays, rate: float) -> tuple[BoundArrays, BoundArrays]:
     """Return bounds on w = 1 − e^ε (1 − q) = q (1 − y), y = (e^ε − 1)(1 − q)/q, and on ε' = ε − log(1 − y), for ε ≥ 0.
 
     If y ≥ 1, w is 0 and ε' has no meaning.
@@ -106,7 +106,7 @@ def base_weight_and_epsilon(epsilon: Ends, rate: float) -> tuple[Ends, Ends]:
     return (low_weight, high_weight), (low, high)
 
 
-def _relative_interval(value: Floats) -> Ends:
+def _relative_interval(value: Floats) -> BoundArrays:
     """Return bounds on a number ≥ 0 from a value that is off by ``MIXTURE_ROUNDING`` of itself."""
     return np.maximum(value * (1 - MIXTURE_ROUNDING) - MIN_ABSOLUTE_ERROR, 0.0), np.asarray(
         value * (1 + MIXTURE_ROUNDING) + MIN_ABSOLUTE_ERROR

@@ -18,7 +18,7 @@ from scipy.special import log_ndtr, ndtri
 
 from tightrope.accounting.distributions.base import (
     LEAST_DOUBLE,
-    Ends,
+    BoundArrays,
     LossDistribution,
     bounds_midpoint,
     by_sign,
@@ -147,7 +147,7 @@ class GaussianLossDistribution(LossDistribution):
         del c
         return math.exp(-(self.mu * y) * (self.mu * y) / 2)
 
-    def compute_deltas(self, epsilon: Ends) -> Ends:
+    def compute_deltas(self, epsilon: BoundArrays) -> BoundArrays:
         """Return bounds on δ(ε) = Φ(−a) − e^ε Φ(−a − μ), a = ε/μ − μ/2.
 
         It decreases with a, and increases with μ for fixed a.
@@ -155,12 +155,12 @@ class GaussianLossDistribution(LossDistribution):
         low, high = relative_bounds(*threshold_delta(*self._argument_bounds(epsilon)))
         return _widen_by_underflow(low[1], high[0])
 
-    def overlap_bounds(self, epsilon: Ends) -> Ends:
+    def overlap_bounds(self, epsilon: BoundArrays) -> BoundArrays:
         """Return bounds on 1 − δ(ε) = Φ(a) + e^ε Φ(−a − μ); monotone in the opposite directions."""
         low, high = relative_bounds(*threshold_overlap(*self._argument_bounds(epsilon)))
         return _widen_by_underflow(low[0], high[1])
 
-    def _argument_bounds(self, epsilon: Ends) -> Ends:
+    def _argument_bounds(self, epsilon: BoundArrays) -> BoundArrays:
         """Return a, shape [2, n], and μ, shape [2, 1], rounded so that δ is first largest and then smallest.
 
         A μ that is too small or too large for a double is replaced by the nearest one in range.
@@ -223,7 +223,7 @@ class GaussianLossDistribution(LossDistribution):
         return LossCells(edges[:-1], edges[1:], low, high, infinite_mass, reverse_infinity_mass)
 
 
-def _widen_by_underflow(low: Floats, high: Floats) -> Ends:
+def _widen_by_underflow(low: Floats, high: Floats) -> BoundArrays:
     """Widen the bounds by the largest effect of underflow; the upper bound is always positive."""
     return np.maximum(low - 4 * LEAST_DOUBLE, 0.0), np.minimum(high + 4 * LEAST_DOUBLE, 1.0)
 

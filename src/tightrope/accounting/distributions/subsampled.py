@@ -14,7 +14,7 @@ import numpy as np
 
 from tightrope.accounting.distributions.atoms import Atoms
 from tightrope.accounting.distributions.base import (
-    Ends,
+    BoundArrays,
     LossDistribution,
     bounds_midpoint,
     by_sign,
@@ -82,7 +82,7 @@ class PoissonRemove(LossDistribution):
             self.largest_loss, self.base.largest_loss
         )
 
-    def compute_deltas(self, epsilon: Ends) -> Ends | None:
+    def compute_deltas(self, epsilon: BoundArrays) -> BoundArrays | None:
         """Return bounds on E_γ((1−q)A + qB ‖ A) = q E_γ'(B ‖ A) with γ' = (γ − 1 + q)/q, for γ ≥ 1."""
         base = self.base.compute_deltas(base_epsilon_above(epsilon, self.rate))
         return (
@@ -167,7 +167,7 @@ class PoissonAdd(LossDistribution):
         steepest = log_mixture_slope(self.base.reverse_distribution().largest_loss, self.rate)
         return steepest * self.base.rounding_error_bound + rounding_of(self.largest_loss, self.base.largest_loss)
 
-    def compute_deltas(self, epsilon: Ends) -> Ends | None:
+    def compute_deltas(self, epsilon: BoundArrays) -> BoundArrays | None:
         """Return bounds on E_γ(A ‖ (1−q)A + qB) = w E_γ'(A ‖ B), w = 1 − γ(1−q) and γ' = γq/w; 0 where w ≤ 0.
 
         For fixed ε and q it is the maximum of w A(S) − γq B(S) over events S, so it is nondecreasing in w and
@@ -295,8 +295,8 @@ def _base_losses(loss: Floats, rate: float) -> Floats:
 def sampled_remove(base: Atoms, rate: float) -> Atoms:
     """Return the loss distribution of ((1−q)A + qB, A), 0 < q < 1, given the one of (B, A)."""
     losses = np.append(log_mixture(base.losses, rate), math.log1p(-rate))
-    only_in_a = (1 - rate) * (base.reverse_infinity_mass + base.missing_opposite_mass)
-    masses = np.append(rate * base.masses + (1 - rate) * base.opposite_masses, only_in_a)
+    only_in_a = (1 - rate) * (base.reverse_infinity_mass + base.missing_reverse_mass)
+    masses = np.append(rate * base.masses + (1 - rate) * base.reverse_masses, only_in_a)
     return _finite_sampled_distribution(PoissonRemove(base, rate), base, (losses, masses))
 
 
@@ -328,12 +328,12 @@ def _finite_sampled_distribution(
         largest_base_loss + base.rounding_error_bound, distribution.rate
     ) * base.rounding_error_bound + MIXTURE_ROUNDING * float(np.max(np.abs(losses), initial=0.0))
     outside = {"infinite_mass": distribution.infinite_mass, "reverse_infinity_mass": distribution.reverse_infinity_mass}
-    atoms = Atoms.merge_losses(losses, masses, **outside, slack=slack)
+    atoms = Atoms.merge_losses(losses, masses, **outside, rounding_error_bound=slack)
     mass_error = base.relative_mass_error + math.expm1(min(base.rounding_error_bound, 1.0)) + 8 * ROUND_OFF
     # The change of a loss relative to the base's is 1 − (1 − q) e^{∓l}.
     sign = -1 if isinstance(distribution, PoissonRemove) else 1
     with np.errstate(over="ignore"):
         change = np.clip(1 - (1 - distribution.rate) * np.exp(sign * atoms.losses), 0.0, 1.0) + 8 * ROUND_OFF
-    slacks = base.rounding_error_bound * change * (1 + 1e-9) + MIXTURE_ROUNDING * np.abs(atoms.losses)
+    rounding_error_bounds = base.rounding_error_bound * change * (1 + 1e-9) + MIXTURE_ROUNDING * np.abs(atoms.losses)
     formula = distribution if base.has_exact_reverse else None
-    return replace(atoms, relative_mass_error=mass_error, formula=formula, slacks=slacks)
+    return replace(atoms, relative_mass_error=mass_error, formula=formula, rounding_error_bounds=rounding_error_bounds)

@@ -17,7 +17,7 @@ from scipy import special
 
 from tightrope.accounting.distributions.atoms import Atoms
 from tightrope.accounting.distributions.base import (
-    Ends,
+    BoundArrays,
     LossDistribution,
     bounds_midpoint,
     by_sign,
@@ -99,7 +99,7 @@ class Subset(LossDistribution):
     def reverse_distribution(self) -> Subset:
         return self
 
-    def compute_deltas(self, epsilon: Ends) -> Ends | None:
+    def compute_deltas(self, epsilon: BoundArrays) -> BoundArrays | None:
         return self._positive_part.compute_deltas(epsilon)
 
     def profile(self, epsilon: Floats) -> Floats | None:
@@ -172,7 +172,7 @@ def subset_distribution(distribution: LossDistribution, rate: float) -> LossDist
         cells.p_masses,
         infinite_mass=infinite,
         reverse_infinity_mass=infinite,
-        slack=sampled.rounding_error_bound,
+        rounding_error_bound=sampled.rounding_error_bound,
     )
     mass_error = distribution.relative_mass_error + math.expm1(min(distribution.rounding_error_bound, 1.0)) + 8e-16
     return replace(atoms, relative_mass_error=mass_error, formula=sampled if distribution.has_exact_reverse else None)

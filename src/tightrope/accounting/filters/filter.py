@@ -204,7 +204,9 @@ class BasicFilter(DominatedFilter[tuple[Fraction, Fraction]]):
         """The dominating pair of every (ε, δ)-private mechanism with the declared sums."""
         e, d = self._epsilon, self._delta
         losses, masses = np.array([e, -e]), (1 - d) / (1 + np.exp(np.array([-e, e])))
-        atoms = Atoms.merge_losses(losses, masses, infinite_mass=d, reverse_infinity_mass=d, slack=4e-16 * e)
+        atoms = Atoms.merge_losses(
+            losses, masses, infinite_mass=d, reverse_infinity_mass=d, rounding_error_bound=4e-16 * e
+        )
         return PrivacyLoss.from_distribution(atoms, reverse=atoms, neighbors=self.neighbors)
 
     @property
@@ -285,7 +287,9 @@ def gaussian_mu(law: LossDistribution) -> float | None:
     else:
         width = max(law.largest_loss + law.reverse_distribution().largest_loss, 1e-12)
         cells = law.loss_cells(width / CELL_COUNT)
-        atoms = Atoms.merge_losses(*cells.dominating_atoms(), infinite_mass=cells.infinite_mass, slack=cells.slack)
+        atoms = Atoms.merge_losses(
+            *cells.dominating_atoms(), infinite_mass=cells.infinite_mass, rounding_error_bound=cells.slack
+        )
     q = atoms.masses * np.exp(np.minimum(-atoms.losses, 700.0))
     missing = abs(math.fsum(atoms.masses) - 1) + abs(math.fsum(q) - 1)
     if not missing <= MASS_TOLERANCE or atoms.infinite_mass > 0:

@@ -143,7 +143,7 @@ def _symmetric_distribution(
         np.minimum(np.concatenate([mirrored, [center], up]) * factor, 1.0),
         infinite_mass=min(1.0, infinite * factor),
         reverse_infinity_mass=min(1.0, opposite * factor),
-        slack=slack,
+        rounding_error_bound=slack,
     )
 
 

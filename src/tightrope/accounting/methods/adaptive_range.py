@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tightrope.accounting.bounds import Interval, round_outward
-from tightrope.accounting.distributions.base import Ends, LossDistribution, mirror_bounds
+from tightrope.accounting.distributions.base import BoundArrays, LossDistribution, mirror_bounds
 from tightrope.accounting.distributions.composition import Composition
 from tightrope.accounting.methods.method import EpsilonGuess, Method
 from tightrope.accounting.methods.offset_program import OffsetCurve, prepend_step
@@ -242,7 +242,7 @@ class AdaptiveRangeMethod(Method):
         low, high = self.delta_bounds_at(np.array([epsilon]))
         return float(low[0]), float(high[0])
 
-    def delta_bounds_at(self, epsilons: Floats) -> Ends:
+    def delta_bounds_at(self, epsilons: Floats) -> BoundArrays:
         """Return bounds at many ε; below 0 by the mirror image: the worst case is the same in both orders."""
         if self.others.laws:
             low, high = self._bounds_with_others(epsilons)
@@ -256,7 +256,7 @@ class AdaptiveRangeMethod(Method):
                 high[index] = other
         return low, high
 
-    def _bounds_of_ranges(self, epsilons: Floats) -> Ends:
+    def _bounds_of_ranges(self, epsilons: Floats) -> BoundArrays:
         """Return bounds at ε ≥ 0, on finer and finer lattices until they are narrow."""
         closed_forms = [self.steps.delta_near_largest_loss(epsilon) or (0.0, 1.0) for epsilon in epsilons.tolist()]
         low, high = np.array(closed_forms).reshape(-1, 2).T.copy()
@@ -271,7 +271,7 @@ class AdaptiveRangeMethod(Method):
                 level = max(level + 1, min(level + math.ceil(math.log(excess, 4)), len(lattices) - 1))
         return low, high
 
-    def _bounds_with_others(self, epsilons: Floats) -> Ends:
+    def _bounds_with_others(self, epsilons: Floats) -> BoundArrays:
         """Return bounds for all steps together; the lower one is the upper one's, less what the pair may be too large.
 
         If F ≥ (1 − g) U at every γ up to a point, and U ≤ t beyond it, the other steps keep F ≥ (1 − g) U − t.

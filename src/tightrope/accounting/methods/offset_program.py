@@ -18,7 +18,7 @@ from typing import Self
 import numpy as np
 
 from tightrope.accounting.distributions.atoms import Atoms
-from tightrope.accounting.distributions.base import LEAST_DOUBLE, Ends
+from tightrope.accounting.distributions.base import LEAST_DOUBLE, BoundArrays
 from tightrope.accounting.methods.method import EpsilonGuess
 from tightrope.numerics.arrays import Floats
 from tightrope.numerics.rounding import ROUND_OFF
@@ -56,11 +56,11 @@ class OffsetCurve:
         high[losses - length > room] = 0.0
         return cls(step, low * (1 - STEP_ROUNDING), np.minimum(high * (1 + STEP_ROUNDING), 1.0), 0.0)
 
-    def values_between(self, first: int, last: int) -> Ends:
+    def values_between(self, first: int, last: int) -> BoundArrays:
         """Return both bounds at points ``first`` to ``last``."""
         return self._values_at(np.arange(first, last + 1))
 
-    def _values_at(self, positions: Integers) -> Ends:
+    def _values_at(self, positions: Integers) -> BoundArrays:
         """Return both bounds at these points; below 0 by the mirror image 1 − γ + γ F(1/γ)."""
         known = len(self.upper)
         distance = np.abs(positions)
@@ -74,7 +74,7 @@ class OffsetCurve:
             high[below] = (gained + factor * high[below]) * (1 + STEP_ROUNDING)
         return low, high
 
-    def values_at_ends(self, first: int, last: int, lengths: tuple[float, float]) -> Ends:
+    def values_at_ends(self, first: int, last: int, lengths: tuple[float, float]) -> BoundArrays:
         """Return both bounds at points ``first`` to ``last`` moved up by the lengths (in steps), one for each bound."""
         whole = [math.floor(length) for length in lengths]
         low, high = self.values_between(first + whole[0] - 1, last + whole[0] + 2)
@@ -83,7 +83,7 @@ class OffsetCurve:
         share = math.expm1((lengths[1] - whole[1]) * self.step) / math.expm1(self.step)
         return lower, (1 - share) * high[:-1] + share * high[1:]
 
-    def delta_bounds_at(self, epsilons: Floats) -> Ends:
+    def delta_bounds_at(self, epsilons: Floats) -> BoundArrays:
         """Return bounds on F at ε ≥ 0."""
         room = 2 * LENGTH_ROUNDING * epsilons
         cells, share, columns = self._neighbors_at(np.maximum(epsilons - room, 0.0))
@@ -92,7 +92,7 @@ class OffsetCurve:
         low = np.where(cells >= len(self.upper), 0.0, _extrapolate_from_both(columns, share, self.step))
         return low * (1 - STEP_ROUNDING), np.minimum(high * (1 + STEP_ROUNDING), 1.0)
 
-    def _neighbors_at(self, epsilons: Floats) -> tuple[Integers, Floats, list[Ends]]:
+    def _neighbors_at(self, epsilons: Floats) -> tuple[Integers, Floats, list[BoundArrays]]:
         """Return cells, the share of the cell in γ that is below ε, and both bounds at its ends and one further out."""
         positions = np.minimum(epsilons / self.step, len(self.upper) + 1.0)
         cells = np.floor(positions).astype(np.int64)
@@ -143,7 +143,7 @@ class OffsetCurve:
             np.concatenate([mirrored, masses]),
             infinite_mass=self.rest,
             reverse_infinity_mass=self.rest,
-            slack=LENGTH_ROUNDING * float(losses[-1]),
+            rounding_error_bound=LENGTH_ROUNDING * float(losses[-1]),
         )
         roundings = high[1:-1] / np.maximum(masses * math.expm1(self.step), LEAST_DOUBLE)
         return replace(atoms, relative_mass_error=min(1.0, 8 * ROUND_OFF * float(np.max(roundings))))
@@ -159,7 +159,7 @@ def _lower_between(low: Floats, high: Floats, fraction: float, step: float) -> F
     return np.asarray(_extrapolate_from_both(columns, share, step))
 
 
-def _extrapolate_from_both(columns: list[Ends], share: Floats | float, step: float) -> Floats:
+def _extrapolate_from_both(columns: list[BoundArrays], share: Floats | float, step: float) -> Floats:
     """Return a lower bound between the second and the third point, at this share of their distance in γ."""
     (_, before), (left, _), (right, _), (_, after) = columns
     shrink, grow = math.exp(step), math.exp(-step)

@@ -21,7 +21,7 @@ import numpy as np
 
 from tightrope.accounting.bounds import Interval
 from tightrope.accounting.distributions.atoms import Atoms
-from tightrope.accounting.distributions.base import Ends, LossDistribution
+from tightrope.accounting.distributions.base import BoundArrays, LossDistribution
 from tightrope.accounting.distributions.base import mirror_bounds as closed_form_mirrored
 from tightrope.accounting.distributions.composition import Composition
 from tightrope.accounting.methods import contour
@@ -56,7 +56,7 @@ class DirectionTail(NamedTuple):
             Composition.from_distribution(law).infinite_bounds,
         )
 
-    def delta_bounds_at(self, epsilons: Floats) -> Ends:
+    def delta_bounds_at(self, epsilons: Floats) -> BoundArrays:
         """Return bounds on δ(ε), for ε ≥ 0 unless the distribution is finite."""
         deltas = self.law.compute_deltas((epsilons, epsilons)) or (np.zeros_like(epsilons), np.ones_like(epsilons))
         beyond = epsilons >= self.last
@@ -81,7 +81,7 @@ class ClosedFormMethod(Method):
         low, high = self.delta_bounds_at(np.array([epsilon]))
         return float(low[0]), float(high[0])
 
-    def delta_bounds_at(self, epsilons: Floats) -> Ends:
+    def delta_bounds_at(self, epsilons: Floats) -> BoundArrays:
         """Return bounds at many ε; below 0 by 1 − e^ε + e^ε δ'(−ε), δ' of the reverse order: sums of positive terms.
 
         A finite distribution is summed directly if its reverse has lost masses to underflow.

@@ -81,7 +81,11 @@ def separate_heavy_atoms(total: Composition) -> AtomicPart | None:
         rest = 1 - math.fsum(masses)  # counts as infinite
         laws.append(
             Atoms.merge_losses(
-                cells.lower[single], masses, infinite_mass=rest, reverse_infinity_mass=rest, slack=cells.slack
+                cells.lower[single],
+                masses,
+                infinite_mass=rest,
+                reverse_infinity_mass=rest,
+                rounding_error_bound=cells.slack,
             )
         )
     if not all(len(law.losses) for law in laws):

@@ -101,7 +101,7 @@ class FiniteLineDistribution(LineDistribution):
         mean = float(np.dot(tilted, law.losses))
         centered = law.losses - mean
         variance = float(np.dot(tilted, centered**2)) * (1 + 1e-9)
-        slack = 0.0 if law.slacks is None else float(np.dot(tilted, law.slacks))
+        slack = 0.0 if law.rounding_error_bounds is None else float(np.dot(tilted, law.rounding_error_bounds))
         error += abs(c) * slack * (1 + 1e-9)
         return cls(
             cumulant, error, mean, centered, tilted, variance, law.relative_mass_error + 4 * ROUND_OFF, slack, abs(c)
@@ -191,7 +191,7 @@ def _log_moment_values(law: LossDistribution, z: Complexes) -> tuple[Complexes, 
 
 def uniform_slack(law: LossDistribution) -> float:
     """Return a bound on the error of every loss, beyond the part that ``on_line`` accounts for."""
-    return 0.0 if isinstance(law, Atoms) and law.slacks is not None else law.rounding_error_bound
+    return 0.0 if isinstance(law, Atoms) and law.rounding_error_bounds is not None else law.rounding_error_bound
 
 
 def on_line(law: LossDistribution, c: float) -> LineDistribution:

@@ -17,7 +17,7 @@ from tightrope.cli.local.local import read_probability_matrix
 from tightrope.cli.options import AsJson
 from tightrope.cli.output import echo_lines, print_json, show_spinner
 from tightrope.documents.document import plain_data
-from tightrope.documents.numbers import UP, typed_text
+from tightrope.documents.numbers import UP, terminal_text
 from tightrope.errors import InputError
 from tightrope.transport.guarantees.distribution_checks import distribution_privacy
 from tightrope.transport.guarantees.learned_distributions import one_draw_from_samples
@@ -233,4 +233,4 @@ def _describe_bounds(bound: Mapping[str, float]) -> str:
 
 def _format_number(value: float) -> str:
     """Return the number with 4 digits, rounded up; "∞" if it is not finite."""
-    return typed_text(value, 4, UP) if math.isfinite(value) else "∞"
+    return terminal_text(value, 4, UP) if math.isfinite(value) else "∞"

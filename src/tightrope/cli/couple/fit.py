@@ -12,10 +12,10 @@ from typing import Annotated, Any
 import typer
 
 from tightrope.cli.couple.distributions import load_group_distributions
-from tightrope.cli.options import AsJson, Force, Page, check_picture_path, check_report_path
+from tightrope.cli.options import AsJson, Force, HtmlReport, check_picture_path, check_report_path
 from tightrope.cli.output import echo_lines, print_json, print_table, show_spinner, writable_folder, write_file
 from tightrope.documents.document import plain_data, to_json_text
-from tightrope.documents.numbers import UP, percent_text, significant_text, total_variation, typed_text
+from tightrope.documents.numbers import UP, percent_text, significant_text, terminal_text, total_variation
 from tightrope.errors import InputError
 from tightrope.reporting import Table, document_html
 from tightrope.reporting.charts.plots import coupling_picture
@@ -133,7 +133,7 @@ class FitOptions:
     laws: DistributionsPath = None
     table: TableName = None
     plot: PicturePath = None
-    report: Page = None
+    report: HtmlReport = None
     force: Force = False
     as_json: AsJson = False
 
@@ -266,7 +266,7 @@ def error_text(target_error: float) -> str:
     >>> error_text(2.7e-40), error_text(0.0)
     (', up to an error of 2.7e-40 in each probability', '')
     """
-    return f", up to an error of {typed_text(target_error, 2, UP)} in each probability" if target_error > 0 else ""
+    return f", up to an error of {terminal_text(target_error, 2, UP)} in each probability" if target_error > 0 else ""
 
 
 def print_learning(origin: Mapping[str, Any]) -> None:
@@ -274,7 +274,7 @@ def print_learning(origin: Mapping[str, Any]) -> None:
     learning = origin.get("learning")
     if learning is None:
         return
-    epsilon_spent = typed_text(learning["epsilon"], 6, UP)
+    epsilon_spent = terminal_text(learning["epsilon"], 6, UP)
     unit = "one row" if learning["person"] == EACH_ROW else f"all rows with the same {learning['person']}"
     echo_lines(
         f"Estimating the distributions used epsilon {epsilon_spent} (privacy unit: {unit}). "
@@ -289,17 +289,17 @@ def print_learning(origin: Mapping[str, Any]) -> None:
     if eta >= WEAK_TOTAL_VARIATION:
         echo_lines(
             "No guarantee for group membership: the estimated distributions are too inaccurate (an attacker's "
-            f"advantage can be {typed_text(eta, 3, UP)}). Use fewer cells, more rows or a larger epsilon."
+            f"advantage can be {terminal_text(eta, 3, UP)}). Use fewer cells, more rows or a larger epsilon."
         )
         return
     echo_lines(
         "The true distributions differ from the estimated ones. One output reveals about the group, with "
         f"{confidence} confidence, at most:"
     )
-    echo_lines(f"  total variation {typed_text(eta, 3, UP)}")
+    echo_lines(f"  total variation {terminal_text(eta, 3, UP)}")
     for bound in bounds:
         if bound["epsilon"] > 0:
-            epsilon, delta = (typed_text(number, 3, UP) for number in (bound["epsilon"], min(bound["delta"], eta)))
+            epsilon, delta = (terminal_text(number, 3, UP) for number in (bound["epsilon"], min(bound["delta"], eta)))
             echo_lines(f"  epsilon {epsilon}, delta {delta}")
 
 

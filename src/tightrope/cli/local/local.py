@@ -16,7 +16,7 @@ from tightrope.channels import Channel
 from tightrope.cli.local import perturb, plan
 from tightrope.cli.options import AsJson, command_from_dataclass
 from tightrope.cli.output import echo_lines, print_json
-from tightrope.documents.numbers import UP, percent_text, typed_text
+from tightrope.documents.numbers import UP, percent_text, terminal_text
 from tightrope.errors import InputError
 
 CHECK_EXAMPLE = """\b
@@ -67,7 +67,7 @@ def check(matrix_path: MatrixPath, delta: Delta = 0.0, as_json: AsJson = False) 
     at_delta = (
         ""
         if delta == 0
-        else f"; epsilon at delta {typed_text(delta, 6)}: {_format_upper_bound(data['epsilon_at_delta'])}"
+        else f"; epsilon at delta {terminal_text(delta, 6)}: {_format_upper_bound(data['epsilon_at_delta'])}"
     )
     echo_lines(f"epsilon: {_format_upper_bound(data['epsilon'])}{at_delta}")
     echo_lines(
@@ -87,7 +87,7 @@ def check(matrix_path: MatrixPath, delta: Delta = 0.0, as_json: AsJson = False) 
 
 def _format_upper_bound(value: float) -> str:
     """Return the number with 6 digits, rounded up; "∞" if it is infinite."""
-    return typed_text(value, 6, UP) if math.isfinite(value) else "∞"
+    return terminal_text(value, 6, UP) if math.isfinite(value) else "∞"
 
 
 def read_probability_matrix(path: Path) -> list[list[float]]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tightrope.cli.options import AsJson, Force, Page, check_report_path
+from tightrope.cli.options import AsJson, Force, HtmlReport, check_report_path
 from tightrope.cli.output import (
     check_new_parquet_path,
     echo_heading,
@@ -24,13 +24,13 @@ from tightrope.cli.output import (
 )
 from tightrope.documents.document import plain_data
 from tightrope.documents.escaping import escape_control_chars
-from tightrope.documents.numbers import UP, percent_text, typed_text
+from tightrope.documents.numbers import UP, percent_text, terminal_text
 from tightrope.errors import SchemaError
 from tightrope.local.collection import perturb_table, tally_table
 from tightrope.local.studies.study import Findings, load_study
 from tightrope.reporting import study_html
 from tightrope.reporting.wording.study import (
-    effort_words,
+    accuracy_sentences,
     estimate_lines,
     interval_words,
     privacy_words,
@@ -61,7 +61,7 @@ REPORTS_EXIST_REMEDY = (
 
 
 def perturb(
-    study: StudyPath,
+    study_path: StudyPath,
     data: DataPath,
     column: AnswerColumn,
     out: ReportsOutput,
@@ -76,7 +76,7 @@ def perturb(
     from tightrope.tables import open_source
 
     check_new_parquet_path(out, REPORTS_EXIST_REMEDY)
-    settings = load_study(study)
+    study = load_study(study_path).with_mechanism_name
     with show_spinner("Randomizing answers ..."):
         source = open_source(data, table=table)
         try:
@@ -84,15 +84,15 @@ def perturb(
         except SchemaError as error:
             raise SchemaError.from_text("--column", str(error).removeprefix("column: ")) from None
         if Path(data).suffix.lower() == ".csv":
-            kind = _csv_column_kind(settings)
+            kind = _csv_column_kind(study)
             if kind != "text":
                 _check_column_has_numbers(Path(data), column)
             source = open_source(data, types={column: kind})
-        count = perturb_table(settings.mechanism, source, column, out, categories=settings.categories or None)
-    guarantee = settings.guarantee
+        count = perturb_table(study.mechanism, source, column, out, categories=study.categories or None)
+    guarantee = study.guarantee
     facts = {
-        "mechanism": settings.with_mechanism_name.choice,
-        "report_bits": settings.mechanism.report_bits,
+        "mechanism": study.choice,
+        "report_bits": study.mechanism.report_bits,
         "epsilon": guarantee.epsilon,
         "total_variation": guarantee.total_variation,
         "attack_success": guarantee.attack_success,
@@ -100,14 +100,14 @@ def perturb(
     if as_json:
         print_json({"reports": str(out), "count": count, **facts})
         return
-    echo_lines(f"{count:,} report{'' if count == 1 else 's'} by {settings.with_mechanism_name.choice}: {out}")
+    echo_lines(f"{count:,} report{'' if count == 1 else 's'} by {study.choice}: {out}")
     # Print the guarantee: the participant may not be the author of the study.
-    success, epsilon = percent_text(guarantee.attack_success, UP), typed_text(guarantee.epsilon, 4, UP)
+    success, epsilon = percent_text(guarantee.attack_success, UP), terminal_text(guarantee.epsilon, 4, UP)
     echo_lines(
         f"Each report has a privacy loss of at most epsilon {epsilon}: a guess between two answers is right at most "
         f"{success} of the time."
     )
-    if _csv_column_kind(settings) == "text":
+    if _csv_column_kind(study) == "text":
         echo_lines(MATCHING_TEXT)
     echo_lines(
         "Send only these reports. If people are asked the same question again, send these reports again instead of "
@@ -168,7 +168,7 @@ class EstimateOptions:
     confidence: Confidence = 0.95
     simultaneous: Simultaneous = False
     consistent: Consistent = False
-    report: Page = None
+    report: HtmlReport = None
     force: Force = False
     as_json: AsJson = False
 
@@ -207,7 +207,7 @@ def estimate(options: EstimateOptions) -> None:
     )
     _print_estimates(findings)
     echo_heading("Accuracy")
-    echo_lines(effort_words(findings))
+    echo_lines(accuracy_sentences(findings))
     echo_heading("Privacy of one report")
     echo_lines(*privacy_words(findings), *repeated_words(findings))
     if options.report is not None:
@@ -218,7 +218,7 @@ def _print_estimates(findings: FindingsDocument) -> None:
     """Print the estimates with their intervals."""
     estimates = estimate_lines(findings)
     has_consistent = findings.estimates[0].consistent is not None
-    has_categories = findings.estimates_shares
+    has_categories = findings.estimates_proportions
     columns = ["category", "proportion"] if has_categories else ["", "mean"]
     columns += ["from", "to", *(["people"] if has_categories else []), *(["consistent"] if has_consistent else [])]
     rows = [

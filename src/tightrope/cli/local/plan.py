@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from tightrope.cli.options import AsJson, Force, Page, check_report_path, parse_bounds
+from tightrope.cli.options import AsJson, Force, HtmlReport, check_report_path, parse_bounds
 from tightrope.cli.output import echo_lines, print_json, show_spinner, write_file
-from tightrope.documents.numbers import DOWN, UP, percent_text, significant_text, typed_text
+from tightrope.documents.numbers import DOWN, UP, percent_text, significant_text, terminal_text
 from tightrope.errors import InputError, suggest_nearest
 from tightrope.local.studies.planning import plan as find_best_plan
 from tightrope.local.studies.study import Study, study_document, study_text
@@ -80,7 +80,7 @@ class StudyOptions:
     bounds: Bounds = None
     title: Title = ""
     out: Out = None
-    report: Page = None
+    report: HtmlReport = None
     force: Force = False
     as_json: AsJson = False
 
@@ -228,7 +228,7 @@ def _output_lines(best_plan: Plan, error_scale: float) -> list[str]:
     """Return the printed lines: the plan, the size of a report, and the lower bound on the error."""
     people = "1 person" if best_plan.people == 1 else f"{best_plan.people:,} people"
     lower_bounds = (best_plan.least_error, best_plan.in_turn.error)
-    errors = [typed_text(bound * error_scale, 4, DOWN) for bound in lower_bounds]
+    errors = [terminal_text(bound * error_scale, 4, DOWN) for bound in lower_bounds]
     alternative = "" if errors[0] == errors[1] else f" ({errors[1]} if people may see earlier reports)"
     return [
         *best_plan.describe_plan(error_scale),

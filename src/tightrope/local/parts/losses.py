@@ -64,7 +64,7 @@ def loss_of_change(change: Change) -> PrivacyLoss:
     up, down = change
     loss = log_odds(change)
     masses = np.array([float(down), float(1 - up - down), float(up)])
-    atoms = Atoms.merge_losses(np.array([-loss, 0.0, loss]), masses, slack=LOSS_ROUNDING * loss)
+    atoms = Atoms.merge_losses(np.array([-loss, 0.0, loss]), masses, rounding_error_bound=LOSS_ROUNDING * loss)
     stated = TrueValueOf.MECHANISMS
     return PrivacyLoss.from_distribution(atoms, reverse=atoms, neighbors=Neighbors.LOCAL, true_value_of=stated)
 

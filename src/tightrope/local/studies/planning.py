@@ -9,7 +9,7 @@ from functools import partial
 from typing import TypeVar
 
 from tightrope.documents.budget import Guarantee
-from tightrope.documents.numbers import UP, significant_text, typed_text
+from tightrope.documents.numbers import UP, significant_text, terminal_text
 from tightrope.errors import InputError
 from tightrope.local.limits import ball_mean, frequencies, mean
 from tightrope.local.limits.limit import Limit
@@ -221,11 +221,11 @@ class Plan:
         people = f"{self.people:,} {'person' if self.people == 1 else 'people'}"
         source = MECHANISM_TEXTS.get(self.option.name)
         mechanism = self.option.name if source is None else f"{self.option.name} ({source})"
-        error = typed_text(self.error * unit, 4, UP)
+        error = terminal_text(self.error * unit, 4, UP)
         lines = [f"{mechanism}:", f"  with {people}, the root mean square error is at most {error}"]
         if self.guess_suffices:
             guess = "the same proportion for every category" if self.question == "distribution" else "the middle"
-            accuracy = f"has an error of at most {typed_text(self.guess * unit, 4, UP)} for every population"
+            accuracy = f"has an error of at most {terminal_text(self.guess * unit, 4, UP)} for every population"
             return [*lines, f"No participants are needed: a constant guess, {guess}, {accuracy}."]
         return [*lines, "Lower bounds that hold for every mechanism with this guarantee:", *self._limit_lines()]
 

@@ -127,7 +127,11 @@ class BoxLosses:
             infinite += float(np.dot(counts[start:], probabilities[start:]))
         slack = max(slack for _, slack in log_ratios) + SMALLEST_TABLE_LOSS
         atoms = Atoms.merge_losses(
-            losses, np.concatenate([*near, *far]), infinite_mass=infinite, reverse_infinity_mass=infinite, slack=slack
+            losses,
+            np.concatenate([*near, *far]),
+            infinite_mass=infinite,
+            reverse_infinity_mass=infinite,
+            rounding_error_bound=slack,
         )
         return Atoms(
             atoms.losses,

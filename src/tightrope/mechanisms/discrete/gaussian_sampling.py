@@ -26,8 +26,8 @@ from tightrope.randomness.bits import Source, Stream, Words
 from tightrope.randomness.integers import bernoulli_from_bits, falling_exponential, uniform_below
 from tightrope.randomness.loops import Loop, choose_outcomes, compiled_loop, propose_points
 
-# An envelope of integer weights over the discrete Gaussian: cells to draw, and the acceptance probability of each
-# point.
+# An envelope of integer weights over the discrete Gaussian: cells to draw, and each point's acceptance probability.
+# Below, ``TOTAL`` is 2¹²⁸, the sum of all weights, and ``ONE`` is the number 1 in fixed point.
 #
 # P(X = x) ∝ ρ(x) = e^{−x²/(2σ²)} on all integers. Points are (sign, |x|) with −0 rejected. Cell j < J holds the W = 2^w
 # magnitudes from jW, where ρ is largest, and gets the weight a_j ≥ S ρ(jW); everything from B = JW on is the tail, of
@@ -97,7 +97,7 @@ class Envelope:
 
     @cached_property
     def weight_scale(self) -> int:
-        """S: as large as 2¹²⁸ parts allow, each rounded up."""
+        """S: with this factor the cell weights, rounded up, add up to at most 2¹²⁸ (nearly the largest such factor)."""
         return (TOTAL - len(self._density_levels)) * ONE // sum(self._density_levels)
 
     @cached_property
@@ -115,9 +115,9 @@ class Envelope:
         low, high = falling_exponential(self.density_exponent(x), digits)
         return share * low, share * high
 
-    def tail_acceptance_bounds(self, x: int, period: int, digits: int) -> tuple[Fraction, Fraction]:
-        """Return bounds on the acceptance probability of x ≥ B proposed from super-cell ``period``."""
-        lift = self.tail_bits - self.cell_bits + period + 1
+    def tail_acceptance_bounds(self, x: int, super_cell: int, digits: int) -> tuple[Fraction, Fraction]:
+        """Return bounds on the acceptance probability of x ≥ B proposed from super-cell ``super_cell``."""
+        lift = self.tail_bits - self.cell_bits + super_cell + 1
         share = Fraction(self.weight_scale << lift, self._cell_weights[self.cell_count])
         low, high = falling_exponential(self.density_exponent(x), digits)
         return share * low, share * high
@@ -125,8 +125,10 @@ class Envelope:
 
 # Exact draws of the discrete Gaussian of any large scale: two words each, without a table of values.
 #
-# Floats decide only if the acceptance number differs from the probability by more than ``doubt``, a generous bound on
-# both errors. The rest (about one draw in 10¹², and the tail) is decided in exact arithmetic.
+# A point is accepted if a uniform number u in [0, 1) is below its acceptance probability; the first bits of u are those
+# bits of the random word that sign and offset leave over. Floats decide only if u differs from the probability by more
+# than ``doubt``, a generous bound on the errors of both. The rest (about one draw in 10¹², and the tail) is decided in
+# exact arithmetic.
 
 DOUBT = 2.0**-40
 """More than a thousand times the rounding error of the compared numbers (docs/proofs/exact-sampling.md)."""
@@ -166,12 +168,12 @@ class GaussianSampler:
 
     def _propose_points(self, out: Integers, randomness: Source, loops: tuple[Loop | None, Loop | None]) -> Integers:
         """Propose one point for each entry; return the indices of rejected ones, ascending."""
-        cells, waiting = np.empty_like(out), np.empty_like(out)
+        cells, undecided = np.empty_like(out), np.empty_like(out)
         self.envelope.cell_sampler.fill_outcomes(cells, randomness, loops[0])
         words = randomness.random_words(len(out))
         loop = loops[1] if words.flags.writeable else None
-        count = (loop or _propose_with_numpy)(words, cells, self._loop_parameters, out, waiting)
-        return self._resolve_proposals(out, cells, words, waiting[:count], randomness)
+        count = (loop or _propose_with_numpy)(words, cells, self._loop_parameters, out, undecided)
+        return self._resolve_proposals(out, cells, words, undecided[:count], randomness)
 
     @property
     def _loop_parameters(self) -> tuple[np.uint64, int, float, float, float]:
@@ -186,26 +188,26 @@ class GaussianSampler:
         )
 
     def _resolve_proposals(
-        self, out: Integers, cells: Integers, words: Words, waiting: Integers, randomness: Source
+        self, out: Integers, cells: Integers, words: Words, undecided: Integers, randomness: Source
     ) -> Integers:
-        """Decide the proposals left by the quick test, and draw the tail; return the rejected ones."""
-        inner = waiting[cells[waiting] < self.envelope.cell_count]
-        accepted, undecided = self._compare_acceptance(out[inner], cells[inner], words[inner])
-        for index in np.flatnonzero(undecided).tolist():
+        """Decide the proposals that the quick test left undecided, and draw the tail; return the rejected ones."""
+        inner = undecided[cells[undecided] < self.envelope.cell_count]
+        accepted, unsure = self._compare_acceptance(out[inner], cells[inner], words[inner])
+        for index in np.flatnonzero(unsure).tolist():
             accepted[index] = self._accepts_exactly(abs(int(out[inner[index]])), int(words[inner[index]]), randomness)
         accepted &= (out[inner] != 0) | (words[inner] & np.uint64(1) == 0)  # -0 is refused
         rejected = np.ones(len(out), dtype=np.bool_)
         rejected[inner] = ~accepted
-        for index in waiting[cells[waiting] == self.envelope.cell_count].tolist():
+        for index in undecided[cells[undecided] == self.envelope.cell_count].tolist():
             point = self._draw_tail_point(randomness)
             rejected[index] = point is None
             out[index] = point or 0
-        return waiting[rejected[waiting]]
+        return undecided[rejected[undecided]]
 
     def _compare_acceptance(
         self, points: Integers, cells: Integers, words: Words
     ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """Return masks: acceptance number surely below the acceptance probability; undecided in floats."""
+        """Return masks: u is surely below the acceptance probability; floats cannot decide."""
         bits, _, factor, unit, _ = self._loop_parameters
         edge = cells << np.int64(bits)
         offset = np.abs(points) - edge
@@ -225,22 +227,29 @@ class GaussianSampler:
     def _draw_tail_point(self, randomness: Source) -> int | None:
         """Return a point beyond the cells, or None if it is rejected."""
         # The number of leading heads of fair coin flips: i with probability 2^{−i−1}.
-        period, ones = 0, 64
+        super_cell, ones = 0, 64
         while ones == 64:
             word = int(randomness.random_words(1)[0])
             ones = 64 - (word ^ (2**64 - 1)).bit_length()
-            period += ones
+            super_cell += ones
         (offset,), (sign,) = uniform_below(1 << self.envelope.tail_bits, 1, randomness), uniform_below(2, 1, randomness)
-        x = self.envelope.tail_start + (period << self.envelope.tail_bits) + int(offset)
-        accepted = bernoulli_from_bits(partial(self.envelope.tail_acceptance_bounds, x, period), randomness)
+        x = self.envelope.tail_start + (super_cell << self.envelope.tail_bits) + int(offset)
+        accepted = bernoulli_from_bits(partial(self.envelope.tail_acceptance_bounds, x, super_cell), randomness)
         return (x if sign else -x) if accepted else None
 
 
 def _propose_with_numpy(
-    words: Words, cells: Integers, shape: tuple[np.uint64, int, float, float, float], out: Integers, waiting: Integers
+    words: Words,
+    cells: Integers,
+    parameters: tuple[np.uint64, int, float, float, float],
+    out: Integers,
+    undecided: Integers,
 ) -> int:
-    """NumPy version of ``loops.propose_points``; uses views, because all numbers are below 2⁶³."""
-    bits, last, factor, unit, ceiling = shape
+    """NumPy version of ``loops.propose_points``.
+
+    ``view(np.int64)`` reinterprets unsigned words without a copy: all numbers are below 2⁶³.
+    """
+    bits, cell_count, factor, unit, accept_below = parameters
     np.left_shift(cells, np.int64(bits), out=out)
     offset = ((words >> np.uint64(1)) & np.uint64((1 << int(bits)) - 1)).view(np.int64)
     offset_float = offset.astype(np.float64)
@@ -249,10 +258,12 @@ def _propose_with_numpy(
     level += unit
     level += offset_float * (offset_float + 2.0 * out) * factor
     out += offset
-    undecided = np.flatnonzero((level > ceiling) | (cells >= last) | (out == 0))
+    # Here ``level`` is u + t, and the acceptance probability is e^{−t}, both up to errors that doubt covers. As
+    # 1 − t ≤ e^{−t}, a point with u + t ≤ 1 − doubt is accepted; the others are compared more precisely.
+    indices = np.flatnonzero((level > accept_below) | (cells >= cell_count) | (out == 0))
     out *= 1 - 2 * (words & np.uint64(1)).view(np.int64)
-    waiting[: len(undecided)] = undecided
-    return len(undecided)
+    undecided[: len(indices)] = indices
+    return len(indices)
 
 
 SMALLEST, LARGEST = 64.0, 1e9
@@ -266,7 +277,7 @@ class LargeGaussian(Mechanism):
 
     *Privacy.* With Φ(u_k) = P(X < k), u_{k+1} − u_k ≤ 1/√(scale² − ½) for all k. So the ROC curve of (X, X + d), with
     corners (Φ(−u_k), Φ(u_{k−d})), lies above the ROC curve of two normal distributions d/√(scale² − ½) apart: at every
-    shift, the loss is dominated by a Gaussian whose scale is smaller by 1/(4 scale²) of itself
+    shift, the loss is dominated by a Gaussian whose scale is smaller by the relative amount 1/(4 scale²)
     (``docs/proofs/exact-sampling.md``).
     """
 

@@ -163,7 +163,7 @@ class ComposedBound:
     @cached_property
     def tail_bounds(self) -> tuple[list[float], list[float]]:
         """Lower bounds on P(X ≥ x + jΔ), from the center and from ½."""
-        counted = CountedTails(self.single_bound.privacy_target.without_cap.points, self.sum_count)
+        counted = CountedTails(self.single_bound.privacy_target.without_cap_point.points, self.sum_count)
         return counted.from_center(), [] if self._total_shift == 1 else counted.from_half()
 
     @property
@@ -191,7 +191,7 @@ class ComposedBound:
         """The reason why the bound holds."""
         center, half = self.tail_bounds
         numbers = {
-            "points": [list(point) for point in self.single_bound.privacy_target.without_cap.points],
+            "points": [list(point) for point in self.single_bound.privacy_target.without_cap_point.points],
             "count": self.sum_count,
             "together": self.releases_per_sum,
             "centre": center,

@@ -1,7 +1,8 @@
 """δ of many equal releases of one symmetric noise, in floats and fast, for searches.
 
-**No certificate**: errors from rounding, aliasing and moving losses to a lattice are small (at most about 1e−5 of the
-noise, usually far less) but not bounded. Sampled tables are certified from their integers (``lattice_table``).
+**No certificate**: errors from rounding, aliasing and moving losses to a lattice are small but not bounded (the noise
+found changes by at most about 1e−5 of its scale, usually far less). Tables from which noise is drawn are certified from
+their integers (``lattice_table``).
 
 One release is a pair (X, X + Δ). Its losses l, with masses under P, are on a lattice. The masses are tilted by
 e^{cl − K(c)} to the saddle point of ε, Fourier-transformed, raised to a power and transformed back: so the masses of
@@ -25,7 +26,8 @@ Indices = np.ndarray[tuple[int], np.dtype[np.int64]]
 
 WINDOW_DEVIATIONS = 26.0
 """Half-width of the window in standard deviations of the tilted sum."""
-MAX_CURVE_POINTS = 1 << 22
+MAX_TRANSFORM_LENGTH = 1 << 22
+"""Maximal length of the Fourier transform."""
 MAX_TILT_EXPONENT = 600.0
 """Largest product of tilt c and loss: larger ones are irrelevant and would overflow."""
 NEGLIGIBLE_NATS = 40.0
@@ -45,9 +47,12 @@ class ReleaseLosses:
     infinite_mass: float
 
     @classmethod
-    def from_weights(cls, half: Floats, shift: int, step: float) -> Self:
-        """Return the losses of any weights: atoms off the lattice are split, with the same masses under P and Q."""
-        p, q = shifted_pair(half, shift)
+    def from_weights(cls, half_weights: Floats, shift: int, step: float) -> Self:
+        """Return the losses of the weights of |x| = 0, 1, …; atoms off the lattice are split between its points.
+
+        The masses under P and Q stay the same.
+        """
+        p, q = shifted_pair(half_weights, shift)
         both = (p > 0) & (q > 0)
         offsets, masses = split_to_lattice(np.log(p[both]) - np.log(q[both]), p[both], step)
         return cls(step, *_distinct_offsets(offsets, masses), math.fsum(p[~both]))
@@ -55,8 +60,8 @@ class ReleaseLosses:
     @classmethod
     def from_heights(cls, heights: Indices, shift: int, step: float) -> Self:
         """Return the losses of weights e^{−step·heights[|x|]}, which are on the lattice."""
-        half = normalize_half_weights(np.exp(-step * (heights - heights[0])))
-        p, _ = shifted_pair(half, shift)
+        half_weights = normalize_half_weights(np.exp(-step * (heights - heights[0])))
+        p, _ = shifted_pair(half_weights, shift)
         reach = len(heights) - 1
         outcomes = np.arange(-reach + shift, reach + 1)
         offsets = heights[np.abs(outcomes - shift)] - heights[np.abs(outcomes)]
@@ -78,14 +83,14 @@ def _distinct_offsets(offsets: Indices, masses: Floats) -> tuple[Indices, Floats
     return distinct, np.bincount(indices, weights=masses, minlength=len(distinct)).astype(np.float64)
 
 
-def normalize_half_weights(half: Floats) -> Floats:
+def normalize_half_weights(half_weights: Floats) -> Floats:
     """Return P(X = 0), P(X = 1), … from the weights of |x| = 0, 1, …"""
-    return np.asarray(half / (2 * float(np.sum(half)) - float(half[0])))
+    return np.asarray(half_weights / (2 * float(np.sum(half_weights)) - float(half_weights[0])))
 
 
-def shifted_pair(half: Floats, shift: int) -> tuple[Floats, Floats]:
+def shifted_pair(half_weights: Floats, shift: int) -> tuple[Floats, Floats]:
     """Return P, Q [2N + 1 + shift]: the distributions of X and of X + shift over −N..N + shift."""
-    whole, pad = np.concatenate([half[:0:-1], half]), np.zeros(shift)
+    whole, pad = np.concatenate([half_weights[:0:-1], half_weights]), np.zeros(shift)
     return np.concatenate([whole, pad]), np.concatenate([pad, whole])
 
 
@@ -169,21 +174,21 @@ class ComposedCurve:
         total = float(np.sum(weights))
         lowest = int(offsets.min())
         stride = max(1, int(np.gcd.reduce(offsets - lowest)))
-        # Lattice positions around the mean of the sum of `count` draws; their masses follow by Fourier transform.
-        sum_offsets = (offsets - lowest) // stride
-        sum_weights = weights / total
-        sum_mean = float(np.dot(sum_weights, sum_offsets))
-        deviation = math.sqrt(count * float(np.dot(sum_weights, (sum_offsets - sum_mean) ** 2)))
-        # The transform is long enough for the whole sum, or for all but a negligible part of it.
-        sum_low, sum_high = float(np.min(sum_offsets)), float(np.max(sum_offsets))
-        full_length = 2 * count * max(sum_high - sum_mean, sum_mean - sum_low) + 4
-        window = WINDOW_DEVIATIONS * deviation + 2 * (sum_high - sum_low) + 16
-        sum_points = int(scipy.fft.next_fast_len(min(math.ceil(min(full_length, window)), MAX_CURVE_POINTS), real=True))
-        center, middle = round(sum_mean), round(count * sum_mean)
-        wrapped = np.bincount((sum_offsets - center) % sum_points, weights=sum_weights, minlength=sum_points)
-        convolved = scipy.fft.irfft(power_by_squaring(scipy.fft.rfft(wrapped), count), sum_points)
-        sum_masses = np.maximum(np.roll(convolved, sum_points // 2 - (middle - count * center)), 0.0)
-        positions, masses = np.arange(sum_points) + middle - sum_points // 2, np.asarray(sum_masses, dtype=np.float64)
+        # Positions, tilted masses and mean of one release, in lattice steps.
+        release_offsets = (offsets - lowest) // stride
+        release_weights = weights / total
+        release_mean = float(np.dot(release_weights, release_offsets))
+        deviation = math.sqrt(count * float(np.dot(release_weights, (release_offsets - release_mean) ** 2)))
+        # The transform is long enough for the whole sum of `count` releases, or for all but a negligible part of it.
+        release_low, release_high = float(np.min(release_offsets)), float(np.max(release_offsets))
+        full_length = 2 * count * max(release_high - release_mean, release_mean - release_low) + 4
+        window = WINDOW_DEVIATIONS * deviation + 2 * (release_high - release_low) + 16
+        length = int(scipy.fft.next_fast_len(min(math.ceil(min(full_length, window)), MAX_TRANSFORM_LENGTH), real=True))
+        center, middle = round(release_mean), round(count * release_mean)
+        wrapped = np.bincount((release_offsets - center) % length, weights=release_weights, minlength=length)
+        convolved = scipy.fft.irfft(power_by_squaring(scipy.fft.rfft(wrapped), count), length)
+        sum_masses = np.maximum(np.roll(convolved, length // 2 - (middle - count * center)), 0.0)
+        positions, masses = np.arange(length) + middle - length // 2, np.asarray(sum_masses, dtype=np.float64)
         points = np.asarray(self.single_release.step * (count * lowest + stride * positions), dtype=np.float64)
         return TiltedSum(points, masses, tilt, count * math.log(total))
 
@@ -217,23 +222,23 @@ class CurveDerivatives:
     curvature_band: Floats
 
 
-def curve_derivatives(half: Floats, shift: int, step: float, count: int, epsilon: float) -> CurveDerivatives:
-    """Return the derivatives at normalized weights ``half``; ``step`` is that of the lattice for the other releases."""
-    curve = ComposedCurve(ReleaseLosses.from_weights(half, shift, step), count)
+def curve_derivatives(half_weights: Floats, shift: int, step: float, count: int, epsilon: float) -> CurveDerivatives:
+    """Return the derivatives at normalized weights; ``step`` is that of the lattice for the other releases."""
+    curve = ComposedCurve(ReleaseLosses.from_weights(half_weights, shift, step), count)
     log_delta = curve.log_delta(epsilon)
-    p, q = shifted_pair(half, shift)
+    p, q = shifted_pair(half_weights, shift)
     both = (p > 0) & (q > 0)
     losses = np.log(p[both]) - np.log(q[both])
     others, scale = _OtherReleases.from_curve(curve, epsilon), count / math.exp(log_delta)
     gradient_p, gradient_q = np.where(q > 0, 0.0, scale), np.zeros_like(q)
     above, weighted = others.tail_masses(epsilon - losses)
     gradient_p[both], gradient_q[both] = scale * above, -scale * weighted
-    reach = len(half) - 1
+    reach = len(half_weights) - 1
     outcomes = np.arange(-reach, reach + shift + 1)
     rows, columns = np.abs(outcomes), np.abs(outcomes - shift)
     gradient = _fold_over_sign(rows, gradient_p, reach) + _fold_over_sign(columns, gradient_q, reach)
     curvature = scale * others.loss_density(epsilon - losses) / p[both]
-    # The upper band of Σ dense (e_row − ratio e_column)(…)ᵀ.
+    # The upper band of Σ curvature (e_row − ratio e_column)(e_row − ratio e_column)ᵀ.
     band_rows = rows[both]
     band_columns = columns[both]
     ratio = p[both] / q[both]

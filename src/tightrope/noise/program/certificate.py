@@ -131,13 +131,13 @@ class CostBound:
     def lower_bound(self) -> float:
         """The lower bound on the cost, rounded down."""
         if self.sensitivity == 1:
-            return cost_from_tails(least_tails(self.privacy_target.without_cap.points), self.cost)
+            return cost_from_tails(least_tails(self.privacy_target.without_cap_point.points), self.cost)
         return max(self._dual_bound, self.steep_closed_form.lower_bound)
 
     @property
     def bound_argument(self) -> Argument:
         """The reason why the bound holds."""
-        numbers = {"points": [list(point) for point in self.privacy_target.without_cap.points]}
+        numbers = {"points": [list(point) for point in self.privacy_target.without_cap_point.points]}
         if self.sensitivity == 1:
             return Argument("theorem", THEOREM, numbers)
         if self.steep_closed_form.lower_bound >= self._dual_bound and self.steep_closed_form.lower_bound > 0:

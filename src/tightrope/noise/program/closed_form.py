@@ -108,7 +108,7 @@ def packing_bound(promise: PrivacyTarget, sensitivity: float, power: int) -> flo
     >>> 0.99 < packing_bound(promise, 1.0, 1) / 0.0024788 < 1  # what staircase noise costs
     True
     """
-    points = [point for point in promise.without_cap.points if 0 < point[0] <= LARGEST_EPSILON]
+    points = [point for point in promise.without_cap_point.points if 0 < point[0] <= LARGEST_EPSILON]
     best = max((_largest_spacing(epsilon, power) ** power * (1 - delta) for epsilon, delta in points), default=0.0)
     return best * sensitivity**power * (1 - 8 * FORMULA_MARGIN)
 

@@ -71,14 +71,14 @@ class PrivacyTarget:
         return any(delta == 0 for _, delta in self.points)
 
     @property
-    def without_cap(self) -> Self:
-        """The target without the point of the cap: it is weaker, so lower bounds for it hold for the budget."""
+    def without_cap_point(self) -> Self:
+        """The target without ``cap_point``: it is weaker, so lower bounds for it hold for the budget."""
         return replace(self, points=tuple(p for p in self.points if p != self.cap_point) or self.points, cap_point=None)
 
     @property
     def smallest_positive_epsilon(self) -> float:
         """The least positive ε_i, or 0: weights fall by about e^{−ε_i} per sensitivity."""
-        return min((epsilon for epsilon, _ in self.without_cap.points if epsilon > 0), default=0.0)
+        return min((epsilon for epsilon, _ in self.without_cap_point.points if epsilon > 0), default=0.0)
 
 
 def parse_shape(shape: object) -> Shape:

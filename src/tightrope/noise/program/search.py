@@ -228,7 +228,7 @@ def steep_noise(target: PrivacyTarget, sensitivity: int, costs: Costs) -> SteepN
     steepest = max(epsilon for epsilon, _ in target.points)
     steps = math.ceil(FOLLOWED_NATS / steepest) + 1 if steepest >= STEEP else 0
     first = best_staircase(steepest, sensitivity, costs(sensitivity * steps))[1] if steps else 1
-    return SteepNoise.from_points(target.points, target.without_cap.points, sensitivity, costs, first)
+    return SteepNoise.from_points(target.points, target.without_cap_point.points, sensitivity, costs, first)
 
 
 def best_staircase(epsilon: float, period: int, costs: Floats) -> tuple[float, int]:
@@ -253,7 +253,7 @@ def best_staircase(epsilon: float, period: int, costs: Floats) -> tuple[float, i
 
 def proving_multipliers(target: PrivacyTarget, sensitivity: int, costs: Costs) -> tuple[DualMultiplier, ...]:
     """Return multipliers that prove a bound on every noise of any shape, from all shifts or from a coarser lattice."""
-    target = target.without_cap
+    target = target.without_cap_point
     points = searchable_points(target)
     # ``factor`` cells are merged into one: 1 if the program is small enough, otherwise the factor with the least loss.
     # A lattice of c cells per shift loses about 0.1/c², and the part of the sensitivity that its cells do not cover.

@@ -1,4 +1,4 @@
-"""Axes: convert numbers to percentages of a chart's width or height, and choose round numbers as tick labels."""
+"""Charts of a report page, as positions in percent: axes, dots with whiskers, the two privacy curves, 100 guesses."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from tightrope.documents.days import time_text
 from tightrope.documents.numbers import (
-    HUNDRED,
-    PER_LINE,
+    GUESS_COUNT,
+    GUESSES_PER_LINE,
     Guesses,
     fixed_text,
     percent_text,
@@ -20,7 +20,7 @@ from tightrope.reporting.wording.answers import Answer, Row, printed_row
 from tightrope.reporting.wording.partial_release import as_number
 from tightrope.reporting.wording.promise import Certificate, Point, attack_rates, profile_points, tradeoff_points
 
-SMALLEST_ROOM = 1e-290  # below it, floats are too coarse for ticks
+SMALLEST_MARGIN = 1e-290  # below it, floats are too coarse for ticks
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,12 +83,12 @@ class DecadeScale:
 
 
 def value_ticks(scale: Scale, answer: Answer, count: int) -> list[Tick]:
-    """Return round numbers on the axis of an answer's values; days, if its values are dates."""
+    """Return ticks at round numbers; if the answer's values are times, each is labeled with its date or instant."""
     ticks = scale.make_ticks(count)
     if not answer.time_unit:
         return ticks
     numbers = [scale.low + tick.at / 100 * (scale.high - scale.low) for tick in ticks]
-    return [Tick(tick.at, time_text(day, answer.time_unit)) for tick, day in zip(ticks, numbers, strict=True)]
+    return [Tick(tick.at, time_text(days, answer.time_unit)) for tick, days in zip(ticks, numbers, strict=True)]
 
 
 def round_step(least: float) -> float:
@@ -102,10 +102,11 @@ def round_step(least: float) -> float:
 
 
 def scale_from_numbers(numbers: Sequence[float], margin: float = 0.04) -> Scale:
-    """Return an axis that contains all of ``numbers`` with a margin."""
+    """Return an axis that contains all of ``numbers`` with a margin on both sides, by default 4 % of their range."""
     low, high = min(numbers), max(numbers)
-    spare = next(room for room in ((high - low) * margin, abs(high) * 0.1, 1.0) if room >= SMALLEST_ROOM)
-    return Scale(low - spare, high + spare)
+    widths = ((high - low) * margin, abs(high) * 0.1, 1.0)
+    added = next(width for width in widths if width >= SMALLEST_MARGIN)
+    return Scale(low - added, high + added)
 
 
 def starts_at_zero(answer: Answer) -> bool:
@@ -116,8 +117,8 @@ def starts_at_zero(answer: Answer) -> bool:
 def value_scale(answer: Answer) -> Scale | None:
     """Return the axis of an answer's values, which contains every value and most whiskers.
 
-    Whiskers longer than the spread of all values plus six typical half-widths are cut there, so that one
-    tiny group does not flatten the picture.
+    Whiskers end at the latest half the spread of all values plus three typical half-widths beyond the smallest or the
+    largest value; longer ones are cut there, so that one tiny group does not flatten the picture.
     """
     values = answer.published_values
     if not values:
@@ -142,7 +143,7 @@ NO_KEY_AT = 96.0
 
 @dataclass(frozen=True, slots=True)
 class Dot:
-    """A value and its interval on the value axis; ``cut_*``: the whisker is cut off at the axis end."""
+    """A value and its interval on the value axis; ``cut_*``: the whisker would reach beyond that end of the axis."""
 
     at: float
     lower: float
@@ -153,9 +154,12 @@ class Dot:
 
 @dataclass(frozen=True, slots=True)
 class ListChart:
-    """One line for each group, the values along it. ``name``: of its grid; ``zero``: start of the stems, or None.
+    """One row for each group, the value axis along it.
 
-    ``bars``: bars instead of stems and dots.
+    ``name``: id of the grid lines, which are drawn once and repeated in every row. ``zero``: position of the value 0,
+    from which a line leads to each dot; None without such lines.
+
+    ``bars``: bars instead of lines and dots.
     """
 
     name: str
@@ -166,10 +170,10 @@ class ListChart:
 
 
 @dataclass(frozen=True, slots=True)
-class PlacedDot:
-    """A dot over a numeric axis, with its tooltip text; ``no_key``: the group without a key."""
+class KeyedDot:
+    """A dot at its key's position, with its tooltip text; ``no_key``: the group of missing values (key None)."""
 
-    along: float
+    key_at: float
     dot: Dot
     title: str
     no_key: bool
@@ -182,7 +186,7 @@ class AxisChart:
     key_name: str
     key_ticks: list[Tick]
     value_ticks: list[Tick]
-    dots: list[PlacedDot]
+    dots: list[KeyedDot]
     radius: float
 
 
@@ -218,20 +222,20 @@ def axis_chart(answer: Answer) -> AxisChart | None:
     if values is None or not answer.has_numeric_axis:
         return None
     numbers = [position for row in answer.rows if (position := as_number(row.keys[0])) is not None]
-    # The key axis; the group without a key is drawn to the right of the largest.
+    # The key axis; the group of missing values (key None) is drawn to the right of the largest.
     with_no_key = any(row.keys[0] is None for row in answer.rows)
     scale = scale_from_numbers(numbers)
     keys = Scale(scale.low, scale.high + 0.1 * (scale.high - scale.low)) if with_no_key else scale
-    dots: list[PlacedDot] = []
+    dots: list[KeyedDot] = []
     for row in answer.rows:
         dot = dot_from_row(row, values)
         if dot is None:
             continue
         key = as_number(row.keys[0])
-        along = NO_KEY_AT if key is None else keys.to_percent(key)
-        said = printed_row(answer, row)  # as in the table
-        title = f"{row.key_labels[0]}: {said.value} ({said.lower} to {said.upper})"
-        dots.append(PlacedDot(along, dot, title, no_key=key is None))
+        key_at = NO_KEY_AT if key is None else keys.to_percent(key)
+        rounded = printed_row(answer, row)  # as in the table
+        title = f"{row.key_labels[0]}: {rounded.value} ({rounded.lower} to {rounded.upper})"
+        dots.append(KeyedDot(key_at, dot, title, no_key=key is None))
     return AxisChart(
         key_name=answer.by[0],
         key_ticks=_key_ticks(numbers, keys),
@@ -302,14 +306,16 @@ def _polyline_points(points: Sequence[Point]) -> str:
 
 
 # The picture of 100 guesses for a page: a path for each kind, a point for each guess, in a box of 250 × 40.
+# An attacker guesses between two equally likely possibilities: some guesses are right at random, further ones
+# because of what is published.
 
 KINDS = {"●": "coin-right", "◆": "more-right", "○": "wrong"}
-"""Classes of the three kinds of guesses, by their signs."""
+"""CSS classes by symbol: guesses right at random, more right ones because of what is published, and wrong ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class GuessDots:
-    """The guesses of one kind: its name, the positions of its points, and its legend."""
+    """The guesses of one kind: its CSS class, the SVG path of its points, and its legend."""
 
     kind: str
     path: str
@@ -317,13 +323,17 @@ class GuessDots:
 
 
 def guess_dots(guesses: Guesses) -> list[GuessDots]:
-    """Return every kind that occurs, in the order of the text: line by line.
+    """Return every kind that occurs, in the order of ``Guesses.legend_entries``; the points fill the box line by line.
+
+    A point is an empty segment (``h0``), which round line caps draw as a dot.
 
     >>> [(dots.kind, dots.path.count("h0")) for dots in guess_dots(Guesses(24))]
     [('coin-right', 50), ('more-right', 24), ('wrong', 26)]
     """
-    places = iter(f"M{10 * (at % PER_LINE) + 5} {10 * (at // PER_LINE) + 5}h0" for at in range(HUNDRED))
+    points = iter(
+        f"M{10 * (at % GUESSES_PER_LINE) + 5} {10 * (at // GUESSES_PER_LINE) + 5}h0" for at in range(GUESS_COUNT)
+    )
     return [
-        GuessDots(KINDS[sign], "".join(next(places) for _ in range(count)), said)
-        for sign, said, count in guesses.legend_entries
+        GuessDots(KINDS[sign], "".join(next(points) for _ in range(count)), caption)
+        for sign, caption, count in guesses.legend_entries
     ]

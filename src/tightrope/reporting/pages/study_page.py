@@ -110,7 +110,7 @@ class StudyPage:
 def study_view(document: FindingsDocument) -> StudyPage:
     """Return the contents of the page of a study."""
     told, mechanism = document.privacy, document.mechanism
-    if document.estimates_shares:
+    if document.estimates_proportions:
         asked = "The share of each answer among the respondents. Only randomized answers were collected."
     else:
         asked = "The average of one number per person. Only randomized numbers were collected."
@@ -123,11 +123,11 @@ def study_view(document: FindingsDocument) -> StudyPage:
     reports, silent = f"{document.reports:,} reports", document.reports - document.answered
     return StudyPage(
         title=document.title.strip(),
-        shares=document.estimates_shares,
+        shares=document.estimates_proportions,
         question_text=asked,
         reports=f"{reports}, {silent:,} of them empty" if silent else reports,
         estimates=_estimates_view(document),
-        effort=study.effort_words(document),
+        effort=study.accuracy_sentences(document),
         bars=[EffortBar(who, f"{people:,}", scale.to_percent(people), ours) for who, people, ours in rows],
         privacy=PrivacyView(
             guesses=(guesses := Guesses.from_success(told.attack_success)),

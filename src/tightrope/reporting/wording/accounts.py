@@ -14,7 +14,7 @@ from tightrope.documents.numbers import (
     percent_text,
     shortest_decimal,
     significant_text,
-    typed_text,
+    terminal_text,
 )
 from tightrope.documents.steps import ApproxDp, FromPoints, Step
 
@@ -104,7 +104,7 @@ def _parameter_text(value: object) -> str:
 def bound_line(given: float, upper: float | None, row: EpsilonBracket | DeltaBracket) -> list[str]:
     """Return the upper bound rounded up, and the interval rounded outwards."""
     interval = f"{bound_text(row.lower, 12, DOWN)} … {bound_text(row.upper, 12, UP)}"
-    return [typed_text(given, 6), bound_text(upper, 6, UP), interval, relative_width(row.relative_width)]
+    return [terminal_text(given, 6), bound_text(upper, 6, UP), interval, relative_width(row.relative_width)]
 
 
 def comparison_line(account: ComparisonAccount) -> list[str]:

@@ -14,8 +14,8 @@ from tightrope.documents.numbers import (
     fixed_text,
     percent_text,
     significant_text,
+    terminal_text,
     times_text,
-    typed_text,
 )
 from tightrope.documents.study import Estimate, FindingsDocument
 from tightrope.documents.wording import RANDOM_GUESSING
@@ -42,7 +42,7 @@ class EstimateTexts:
 
 def estimates_in_units(document: FindingsDocument) -> Sequence[Estimate]:
     """Return every estimate of a document, in its order; shares in percent."""
-    if not document.estimates_shares:
+    if not document.estimates_proportions:
         return document.estimates
     return [
         replace(
@@ -60,7 +60,7 @@ def estimate_lines(document: FindingsDocument) -> list[EstimateTexts]:
     """Return every estimate in the digits that are meaningful given its interval, the ends rounded outwards."""
     found = estimates_in_units(document)
     decimals = decimals_for([_half_width(one) for one in found])
-    unit = " %" if document.estimates_shares else ""
+    unit = " %" if document.estimates_proportions else ""
     return [
         EstimateTexts(
             name="" if one.category is None else key_text(one.category),
@@ -83,7 +83,7 @@ def _half_width(one: Estimate) -> float:
 def interval_words(document: FindingsDocument) -> str:
     """Return a sentence on what the intervals contain, and with which probability."""
     often = percent_text(document.confidence)
-    if not document.estimates_shares:
+    if not document.estimates_proportions:
         return f"{often} confidence interval for the mean of the population from which people were sampled."
     below = "Estimates can be negative: setting them to 0 would bias sums and averages."
     whose = "the true proportions among the respondents"
@@ -92,10 +92,10 @@ def interval_words(document: FindingsDocument) -> str:
     return f"{often} confidence intervals for {whose}, each by itself. {below}"
 
 
-def effort_words(document: FindingsDocument) -> str:
+def accuracy_sentences(document: FindingsDocument) -> str:
     """Return sentences on the error with this number of people, and on the lower bound for every mechanism."""
     people, least, error = document.effort.people, document.effort.least_people, document.effort.error
-    if document.estimates_shares:
+    if document.estimates_proportions:
         what = f"of all proportions is at most {significant_text(100 * error, 2, UP)} percentage points"
         note = " The error of a large proportion can be larger, that of a small one smaller."
     else:
@@ -157,8 +157,8 @@ def bits_words(bits: int) -> str:
 def repeated_words(document: FindingsDocument) -> list[str]:
     """Return sentences on repeated collection: copies reveal nothing more, independent reports compose."""
     fresh = [
-        f"{row.reports} reports have epsilon {row.epsilon} at delta {typed_text(one.delta, 2, UP)} (attack success at "
-        f"most {row.success})"
+        f"{row.reports} reports have epsilon {row.epsilon} at delta {terminal_text(one.delta, 2, UP)} (attack success "
+        f"at most {row.success})"
         for row, one in zip(repeated_reports(document), document.privacy.repeated, strict=True)
         if one.reports != 1
     ]
