@@ -30,7 +30,7 @@ COMMANDS = {
     "reproduce": ("papers", "Reproduce the results of the papers that Tightrope implements."),
     "ledger": ("ledger", "Show and check the privacy budget of a dataset."),
     "local": ("local.local", "Local DP: plan a study, randomize answers, estimate."),
-    "couple": ("couple.commands", "Hide group membership by optimal transport: fit, apply, check."),
+    "couple": ("couple", "Hide group membership by optimal transport: fit, apply, check."),
 }
 """The module of each command in ``tightrope.cli``, with its Typer ``app``, and its line in ``tightrope --help``."""
 

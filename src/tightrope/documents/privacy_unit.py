@@ -94,14 +94,12 @@ class PrivacyUnit:
         """
         if not self.column or self.max_rows is None or (counts_units and self.max_groups is None):
             return ""
-        groups_text = ""
-        if self.max_groups is not None:
-            groups_text = f"in at most {self.max_groups:,} group{'s' if self.max_groups > 1 else ''}"
+        groups_text = "" if self.max_groups is None else f"in at most {_counted(self.max_groups, 'group')}"
         if counts_units:
             return f"each {self.unit_noun} counts {groups_text}"
         parts = [
-            f"at most {self.max_rows:,} row{'s' if self.max_rows > 1 else ''} of each {self.unit_noun} "
-            f"count{'' if self.max_rows > 1 else 's'}"
+            f"at most {_counted(self.max_rows, 'row')} of each {self.unit_noun} "
+            f"{'count' if self.max_rows > 1 else 'counts'}"
         ]
         if self.max_rows_per_group is not None and self.max_rows_per_group < self.max_rows:
             parts.append(f"at most {self.max_rows_per_group:,} in each group")
@@ -133,3 +131,8 @@ class PrivacyUnit:
         if self.is_human:
             return POPULATION.format(one="you", whether="you are in the data or not")
         return POPULATION.format(one=self.unit_label, whether="it is in the data or not")
+
+
+def _counted(number: int, noun: str) -> str:
+    """Return a number with its noun: "1 row", "20 rows"."""
+    return f"{number:,} {noun}{'s' if number > 1 else ''}"

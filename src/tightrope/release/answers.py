@@ -319,12 +319,10 @@ def _pandas_dtype(values: list[Any]) -> Any:
 
 def _json_value(name: str, value: object) -> Any:
     """Return a key or a measure in JSON form; a measure that is not finite becomes None."""
-    if name in MEASURES and isinstance(value, float) and not math.isfinite(value):
-        return None
+    if isinstance(value, float) and not math.isfinite(value):
+        return None if name in MEASURES or math.isnan(value) else ("inf" if value > 0 else "-inf")
     if isinstance(value, (datetime.date, datetime.datetime)):
         return value.isoformat()
     if isinstance(value, Decimal):
         return float(value) if Decimal(repr(float(value))) == value else str(value)
-    if isinstance(value, float) and not math.isfinite(value):
-        return None if math.isnan(value) else ("inf" if value > 0 else "-inf")
     return value if value is None or isinstance(value, (bool, int, float, str)) else str(value)

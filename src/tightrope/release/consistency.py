@@ -86,11 +86,7 @@ def _as_tree(term: Term) -> ExpressionTree:
 
 def _covers_all_rows(term: Term, values: frozenset[object], condition: Term | None, schema: Schema) -> bool:
     """Return whether all rows for which the condition is true have one of these values."""
-    facts, tests = facts_of(term, schema), list[ExpressionTree]()  # the conditions that every counted row meets
-    if isinstance(condition, Logic) and condition.word == "and":
-        tests += condition.conditions
-    elif isinstance(condition, ExpressionTree):
-        tests.append(condition)
+    facts, tests = facts_of(term, schema), _joined_conditions(condition)
     expression = _as_tree(term)
     if facts.possible_keys is not None:
         possible_values = (
@@ -107,6 +103,13 @@ def _covers_all_rows(term: Term, values: frozenset[object], condition: Term | No
         all(literal.value in values and facts_of(literal, schema).kind == facts.kind for literal in listed)
         for listed in listed_values
     )
+
+
+def _joined_conditions(condition: Term | None) -> list[ExpressionTree]:
+    """Return the conditions that every counted row meets."""
+    if isinstance(condition, Logic) and condition.word == "and":
+        return list(condition.conditions)
+    return [condition] if isinstance(condition, ExpressionTree) else []
 
 
 MAX_GROUPS, MAX_AXES, MAX_KEY_COLUMNS = 20_000, 30, 4

@@ -43,18 +43,12 @@ def with_even_errors(tasks: Sequence[QueryGroup], budget: Budget, *, coarse: boo
     Weight w divides a question's relative error by √w. ``coarse``: sizes are the nearest ones in ``EIGHTHS``. Raises
     ``PlanError`` if the ratio of two weights exceeds ``MAX_WEIGHT_RATIO``.
     """
-    questions = [(task, question) for task in tasks for question in task.ordered_queries]
-    weights = [question.asked.weight for _, question in questions]
+    weights = [question.asked.weight for task in tasks for question in task.ordered_queries]
     if not max(weights) <= MAX_WEIGHT_RATIO * min(weights):
         expected = f"at most {MAX_WEIGHT_RATIO} times the smallest weight of the plan, {min(weights):g}"
         remedy = f"with weights 1 and {MAX_WEIGHT_RATIO} errors already differ {math.sqrt(MAX_WEIGHT_RATIO):.0f}-fold"
         raise PlanError("weight", max(weights), expected, remedy)
-    needs = [alone_size(_task_of_query(task, question).composition_groups, budget) for task, question in questions]
-    least = min(needs)
-    factors = {
-        question: (1.0 if need <= least * (1 + EQUAL_NEEDS) else need / least) / math.sqrt(question.asked.weight)
-        for (_, question), need in zip(questions, needs, strict=True)
-    }
+    factors = _factors_by_query(tasks, budget)
     sizes_by_task = [_requested_sizes(task, factors) for task in tasks]
     sizes = sorted({size for sizes in sizes_by_task for size in sizes.values()})
     rounded = dict(zip(sizes, map(nearest_eighths, sizes) if coarse else commensurate_sizes(sizes), strict=True))
@@ -62,6 +56,17 @@ def with_even_errors(tasks: Sequence[QueryGroup], budget: Budget, *, coarse: boo
         _with_sizes(task, {vector: rounded[size] for vector, size in requested.items()})
         for task, requested in zip(tasks, sizes_by_task, strict=True)
     )
+
+
+def _factors_by_query(tasks: Sequence[QueryGroup], budget: Budget) -> dict[Query, float]:
+    """Return the factor of the noise of each question: its need relative to the least one, divided by √weight."""
+    questions = [(task, question) for task in tasks for question in task.ordered_queries]
+    needs = [alone_size(_task_of_query(task, question).composition_groups, budget) for task, question in questions]
+    least = min(needs)
+    return {
+        question: (1.0 if need <= least * (1 + EQUAL_NEEDS) else need / least) / math.sqrt(question.asked.weight)
+        for (_, question), need in zip(questions, needs, strict=True)
+    }
 
 
 def alone_size(groups: Sequence[CompositionGroup], budget: Budget) -> float:

@@ -132,22 +132,8 @@ class Series(SingleUseObject):
         reservation = account.find_reservation(key)
         if reservation is not None:
             noise_record = NoiseRecord.from_text(reservation[1])
-        elif limit is not None:
-            noise_record = fit_noise_to_share(tuple(composition_groups_of(draft.tasks)), limit, draft.share, times)
         else:
-            # The least noise with which all releases together meet the draft's budget; all have the noise of the first.
-            tasks, joint_allocation = allocate_best_arrangement(_draft_arrangements(draft), draft.budget, times=times)
-            composition_groups = tuple(composition_groups_of(tasks))
-            selections = joint_allocation.selections[: len(composition_groups)]
-            noise_of_one = NoiseRecord(
-                composition_groups,
-                selections,
-                joint_allocation.loss_lattice,
-                joint_allocation.alternatives,
-                joint_allocation.avoidable_noise,
-                joint_allocation.bounds_splits,
-            )
-            noise_record = noise_of_one.on_finer_lattice(at_most(draft.budget.delta))
+            noise_record = _series_noise(draft, limit, times)
         if reservation is not None and reservation[0].body_data["plan"] != plan_digest_text:
             recorded = reservation[0].body_data.get("description", {})
             raise InputError.from_text("key", series_difference(key, recorded, description))
@@ -170,20 +156,7 @@ class Series(SingleUseObject):
         if first_reservation is not None and reservation is None:
             # if two processes reserve at once, use the noise of the first
             noise_record = NoiseRecord.from_text(first_reservation[1])
-        # The arrangement of the tasks that fits the reserved noise, even if another one would be chosen today.
-        arrangement = next(
-            (
-                tasks
-                for tasks in _draft_arrangements(draft)
-                if tuple(composition_groups_of(tasks)) == noise_record.units
-            ),
-            None,
-        )
-        if arrangement is None:
-            raise LedgerError(
-                "this version of Tightrope arranges the questions of this series in another way than the noise "
-                "reserved for it; release the remaining dates with the version that reserved them"
-            )
+        arrangement = _reserved_arrangement(draft, noise_record)
         series_draft = replace(draft, tasks=arrangement, budget=Budget(**entry.body_data["kept"]))
         series_draft = replace(series_draft, allocation=allocation_of(noise_record))
         return cls(session, account, series_draft, entry.body_data["times"], key, conditions)
@@ -232,6 +205,34 @@ class Series(SingleUseObject):
 
     def _release_name(self, position: int) -> str:
         return series_release_key(self._key, position, self._times)
+
+
+def _series_noise(draft: NoisePlan, limit: Limit | None, times: int) -> NoiseRecord:
+    """Return the least noise of one of ``times`` equal releases that together meet the draft's budget or share."""
+    if limit is not None:
+        return fit_noise_to_share(tuple(composition_groups_of(draft.tasks)), limit, draft.share, times)
+    tasks, joint_allocation = allocate_best_arrangement(_draft_arrangements(draft), draft.budget, times=times)
+    composition_groups = tuple(composition_groups_of(tasks))
+    noise_of_one = NoiseRecord(
+        composition_groups,
+        joint_allocation.selections[: len(composition_groups)],  # all releases have the noise of the first
+        joint_allocation.loss_lattice,
+        joint_allocation.alternatives,
+        joint_allocation.avoidable_noise,
+        joint_allocation.bounds_splits,
+    )
+    return noise_of_one.on_finer_lattice(at_most(draft.budget.delta))
+
+
+def _reserved_arrangement(draft: NoisePlan, noise_record: NoiseRecord) -> tuple[QueryGroup, ...]:
+    """Return the arrangement that fits the reserved noise, even if another one would be chosen today."""
+    for tasks in _draft_arrangements(draft):
+        if tuple(composition_groups_of(tasks)) == noise_record.units:
+            return tasks
+    raise LedgerError(
+        "this version of Tightrope arranges the questions of this series in another way than the noise reserved "
+        "for it; release the remaining dates with the version that reserved them"
+    )
 
 
 def _draft_arrangements(draft: NoisePlan) -> tuple[Tasks, ...]:

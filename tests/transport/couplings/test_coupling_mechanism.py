@@ -18,7 +18,7 @@ from tightrope.randomness.alias_sampler import TOTAL
 from tightrope.transport.costs.graphs import grid
 from tightrope.transport.couplings.mechanism import CouplingMechanism
 from tightrope.transport.exact.tables import GroupTables
-from tightrope.transport.guarantees.lifting import mass_outside
+from tightrope.transport.guarantees.distribution_checks import mass_outside
 
 LINE = np.abs(np.subtract.outer(np.arange(5.0), np.arange(5.0)))
 SMALL = Fraction(1, 10**12)

@@ -13,7 +13,7 @@ from scipy.sparse import csr_array
 
 from tightrope.errors import InputError
 from tightrope.transport.exact.plan import ExactDistribution, least_mass_outside
-from tightrope.transport.guarantees.lifting import lifted, mass_outside
+from tightrope.transport.guarantees.distribution_checks import lifted, mass_outside
 
 
 def strassen(allowed: np.ndarray, source: ExactDistribution, target: ExactDistribution) -> Fraction:

@@ -13,9 +13,13 @@ from hypothesis import strategies as st
 
 from tightrope.errors import InputError
 from tightrope.transport.couplings.mechanism import CouplingMechanism
-from tightrope.transport.guarantees.distribution_checks import distribution_privacy, extended_distribution_privacy
+from tightrope.transport.guarantees.distribution_checks import (
+    distribution_privacy,
+    extended_distribution_privacy,
+    lifted,
+    mass_outside,
+)
 from tightrope.transport.guarantees.divergences import EXACT_DIVERGENCES, divergence_upper_bound
-from tightrope.transport.guarantees.lifting import lifted, mass_outside
 from tightrope.transport.guarantees.single_draws import OneDraw, approximate_knowledge, one_draw
 
 LINE = np.abs(np.subtract.outer(np.arange(4.0), np.arange(4.0)))
