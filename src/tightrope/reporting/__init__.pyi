@@ -1,5 +1,5 @@
 from .charts import plots as plots
 from .pages.blocks import Table as Table
 from .pages.document_page import document_html as document_html
-from .pages.document_page import html as html
 from .pages.document_page import study_html as study_html
+from .pages.release_page import html as html

@@ -120,7 +120,7 @@ def drained(reader: int) -> str:
 def main() -> None:
     for name in LOADED:
         importlib.import_module(name)
-    importlib.import_module("tightrope.reporting.pages.document_page").html({})  # compiles the templates, once for all
+    importlib.import_module("tightrope.reporting.pages.release_page").html({})  # compiles the templates, once for all
     for line in sys.stdin:
         fault, point, out = line.split()
         print(json.dumps(run(sys.argv[1], fault, int(point), out)), flush=True)

@@ -1,5 +1,7 @@
-"""Axes, curves and figures, independent of the pages."""
+"""Axes, curves and figures, independent of the pages; the figures load when they are used."""
 
-from tightrope.reporting.charts import plots
+from __future__ import annotations
 
-__all__ = ["plots"]
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach(__name__, submodules=["plots"])

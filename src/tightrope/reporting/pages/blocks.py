@@ -1,21 +1,30 @@
-"""Blocks of a page about one document, the same for every kind of document."""
+"""Blocks of a page about one document, the same for every kind of document, and the environment of the templates."""
 
 from __future__ import annotations
 
+import base64
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cache
+from importlib import resources
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from msgspec import Struct
 
 from tightrope.documents.document import plain_data
-from tightrope.documents.escaping import json_text
+from tightrope.documents.escaping import escape_control_chars_in_lines, json_text
 from tightrope.documents.numbers import Guesses
 from tightrope.documents.release import ReleaseCertificate, ReleaseResult, results_csv
 from tightrope.documents.wording import Explanation
+from tightrope.errors import MissingExtraError
 from tightrope.reporting.charts.page_charts import Curve, GuessDots, guess_dots
 from tightrope.reporting.wording.method import MethodAppendix
 from tightrope.reporting.wording.partial_release import PartialRelease
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 # Files inside the page: the results as CSV and the certificate as JSON, each behind a link that saves it.
 
@@ -170,3 +179,66 @@ class DocumentPage:
     def document_filename(self) -> str:
         """The name of the document inside the page."""
         return self.embedded_files[0].name
+
+
+# The only script and style that a page may run and load: its own, verified by their digests.
+
+
+def content_security_policy(style: str, script: str) -> str:
+    """Return a Content-Security-Policy that allows only these two, by their SHA-256: injected code is not executed.
+
+    >>> content_security_policy("p { color: red }", "alert(1)").split("; ")[0]
+    "default-src 'none'"
+    """
+    allowed = (f"style-src {_hash_source(style)}", f"script-src {_hash_source(script)}")
+    return "; ".join(("default-src 'none'", *allowed, "base-uri 'none'", "form-action 'none'"))
+
+
+def _hash_source(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+def template_environment() -> Environment:
+    """Return the templates of this package, with autoescaping; an undefined name is an error."""
+    try:
+        import jinja2  # noqa: F401 - refused here: a cached environment would hide that it is missing
+    except ImportError as missing:
+        raise MissingExtraError("jinja2", "release") from missing
+    return _cached_environment()
+
+
+@cache
+def _cached_environment() -> Environment:
+    """Return the environment, made once a process: compiling the templates takes as long as rendering a page."""
+    from jinja2 import Environment, FunctionLoader, StrictUndefined
+    from markupsafe import Markup
+
+    environment = Environment(
+        autoescape=True,
+        loader=FunctionLoader(_read_template),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        # Invisible characters are escaped in every field: a column name may reverse the direction of a text.
+        finalize=lambda value: escape_control_chars_in_lines(value) if type(value) is str else value,
+    )
+    environment.filters["at"] = _percent_position
+    # The style and the script of every page, and the policy that allows only these two.
+    style, script = _read_template("report.css"), _read_template("sort.js")
+    assets = {"style": Markup(style), "script": Markup(script)}  # noqa: S704 - files of this package
+    environment.globals |= {**assets, "policy": content_security_policy(style, script)}
+    return environment
+
+
+def _read_template(name: str) -> str:
+    return (resources.files("tightrope.reporting") / "templates" / name).read_text(encoding="utf-8")
+
+
+def _percent_position(position: float) -> str:
+    """Return a position in a chart, to a hundredth of a percent.
+
+    >>> _percent_position(33.3333), _percent_position(50.0)
+    ('33.33%', '50%')
+    """
+    return f"{position:.2f}".rstrip("0").rstrip(".") + "%"

@@ -2,67 +2,26 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
-from importlib import resources
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from tightrope.documents.account import Account, TrainingAccount
 from tightrope.documents.coupling import CouplingDocument
-from tightrope.documents.escaping import escape_control_chars_in_lines
 from tightrope.documents.noise import NoiseDocument
-from tightrope.documents.release import ReleaseResult
 from tightrope.documents.study import FindingsDocument, StudyDocument
-from tightrope.errors import InputError, MissingExtraError
+from tightrope.errors import InputError
 from tightrope.reporting.pages.account_page import Points, account_view, training_view
-from tightrope.reporting.pages.blocks import DocumentPage, Table
+from tightrope.reporting.pages.blocks import DocumentPage, Table, template_environment
 from tightrope.reporting.pages.coupling_page import coupling_view
 from tightrope.reporting.pages.noise_page import noise_view
-from tightrope.reporting.pages.release_page import page_view
 from tightrope.reporting.pages.study_page import plan_view, study_view
-from tightrope.reporting.wording.partial_release import read_release
 
 if TYPE_CHECKING:
-    from jinja2 import Environment
+    pass
 
-# The only script and style that a page may run and load: its own, verified by their digests.
-
-
-def content_security_policy(style: str, script: str) -> str:
-    """Return a Content-Security-Policy that allows only these two, by their SHA-256: injected code is not executed.
-
-    >>> content_security_policy("p { color: red }", "alert(1)").split("; ")[0]
-    "default-src 'none'"
-    """
-    allowed = (f"style-src {_hash_source(style)}", f"script-src {_hash_source(script)}")
-    return "; ".join(("default-src 'none'", *allowed, "base-uri 'none'", "form-action 'none'"))
-
-
-def _hash_source(text: str) -> str:
-    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
-
-
-TEMPLATE, STUDY, DOCUMENT = "report.html.j2", "study.html.j2", "document.html.j2"
-
-
-def html(document: ReleaseResult | Mapping[str, object]) -> str:
-    """Return the report of a release as one self-contained HTML page.
-
-    ``document`` is the result of a release, or the JSON object that ``tightrope release --json`` prints: there any
-    field may be missing or null, unknown ones are ignored, and every text in it is escaped. The same
-    document gives the same bytes. Raises InputError where ``document`` is neither, MissingExtraError without jinja2.
-
-    >>> "right at most 65 % of the time" in html({"certificate": {"total_variation": 0.3}})
-    True
-    """
-    if not isinstance(document, ReleaseResult | Mapping):
-        remedy = "pass json.loads() of what `tightrope release --json` prints"
-        raise InputError("document", document, "a mapping", remedy)
-    return template_environment().get_template(TEMPLATE).render(page=page_view(read_release(document)))
+STUDY, DOCUMENT = "study.html.j2", "document.html.j2"
 
 
 def study_html(document: FindingsDocument) -> str:
@@ -105,52 +64,6 @@ _VIEWS: dict[type[Any], Callable[[Any, Points, Sequence[Table]], DocumentPage]] 
     StudyDocument: plan_view,
     CouplingDocument: coupling_view,
 }
-
-
-def template_environment() -> Environment:
-    """Return the templates of this package, with autoescaping; an undefined name is an error."""
-    try:
-        import jinja2  # noqa: F401 - refused here: a cached environment would hide that it is missing
-    except ImportError as missing:
-        raise MissingExtraError("jinja2", "release") from missing
-    return _cached_environment()
-
-
-@cache
-def _cached_environment() -> Environment:
-    """Return the environment, made once a process: compiling the templates takes as long as rendering a page."""
-    from jinja2 import Environment, FunctionLoader, StrictUndefined
-    from markupsafe import Markup
-
-    environment = Environment(
-        autoescape=True,
-        loader=FunctionLoader(_read_template),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-        # Invisible characters are escaped in every field: a column name may reverse the direction of a text.
-        finalize=lambda value: escape_control_chars_in_lines(value) if type(value) is str else value,
-    )
-    environment.filters["at"] = _percent_position
-    # The style and the script of every page, and the policy that allows only these two.
-    style, script = _read_template("report.css"), _read_template("sort.js")
-    assets = {"style": Markup(style), "script": Markup(script)}  # noqa: S704 - files of this package
-    environment.globals |= {**assets, "policy": content_security_policy(style, script)}
-    return environment
-
-
-def _read_template(name: str) -> str:
-    return (resources.files("tightrope.reporting") / "templates" / name).read_text(encoding="utf-8")
-
-
-def _percent_position(position: float) -> str:
-    """Return a position in a chart, to a hundredth of a percent.
-
-    >>> _percent_position(33.3333), _percent_position(50.0)
-    ('33.33%', '50%')
-    """
-    return f"{position:.2f}".rstrip("0").rstrip(".") + "%"
 
 
 # The page of the papers: every statement with our number, the paper's, the verdict and the figures.

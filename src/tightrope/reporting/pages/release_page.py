@@ -13,6 +13,7 @@ from decimal import Decimal, InvalidOperation
 from tightrope.documents.escaping import escape_control_chars
 from tightrope.documents.numbers import MISSING, UP, significant_text
 from tightrope.documents.release import PublisherPart, ReleasedMechanism, ReleaseResult
+from tightrope.errors import InputError
 from tightrope.reporting.charts import page_charts
 from tightrope.reporting.charts.page_charts import (
     AxisChart,
@@ -24,12 +25,12 @@ from tightrope.reporting.charts.page_charts import (
     guess_dots,
     list_chart,
 )
-from tightrope.reporting.pages.blocks import EmbeddedFile, embedded_files
+from tightrope.reporting.pages.blocks import EmbeddedFile, embedded_files, template_environment
 from tightrope.reporting.wording import promise, sentences
 from tightrope.reporting.wording.accounts import rate_text
 from tightrope.reporting.wording.answers import Answer, RoundedValues, extra_columns, printed_row, shown_answers
 from tightrope.reporting.wording.method import MethodAppendix, release_method
-from tightrope.reporting.wording.partial_release import PartialMechanism, PartialRelease
+from tightrope.reporting.wording.partial_release import PartialMechanism, PartialRelease, read_release
 from tightrope.reporting.wording.promise import Certificate, PrivacyPromise, privacy_promise
 
 # The table of one answer: keys, value, ± and interval, rounded outwards to the digits that the noise leaves.
@@ -157,6 +158,22 @@ class ReleasePage:
     def embeds_certificate(self) -> bool:
         """Return whether the certificate is inside the page."""
         return any(file.name == "certificate.json" for file in self.embedded_files)
+
+
+def html(document: ReleaseResult | Mapping[str, object]) -> str:
+    """Return the report of a release as one self-contained HTML page.
+
+    ``document`` is the result of a release, or the JSON object that ``tightrope release --json`` prints: there any
+    field may be missing or null, unknown ones are ignored, and every text in it is escaped. The same
+    document gives the same bytes. Raises InputError where ``document`` is neither, MissingExtraError without jinja2.
+
+    >>> "right at most 65 % of the time" in html({"certificate": {"total_variation": 0.3}})
+    True
+    """
+    if not isinstance(document, ReleaseResult | Mapping):
+        remedy = "pass json.loads() of what `tightrope release --json` prints"
+        raise InputError("document", document, "a mapping", remedy)
+    return template_environment().get_template("report.html.j2").render(page=page_view(read_release(document)))
 
 
 def page_view(document: ReleaseResult | PartialRelease) -> ReleasePage:
