@@ -52,7 +52,7 @@ def test_a_refusal_is_an_entry_and_spends_nothing(account):
     account.charge_release(claim("a", "0.7"))
     for way in (account.charge_release, account.check_charge):
         with pytest.raises(
-            InsufficientBudgetError, match=r"0\.3 is left; this attempt was not charged; plan with 0\.75"
+            InsufficientBudgetError, match=r"0\.3 is left\. This attempt was not charged\. Plan with 0\.75"
         ):
             way(claim("b", "0.4"))
     kinds = [entry.kind for entry in account.book.list_entries()]

@@ -132,7 +132,7 @@ def test_what_was_charged_is_exact_and_the_last_is_refused(account):
     for number in range(1, fit):
         account.charge_release(claim(f"release {number}"))
     assert account.current_state().balance_of("total").spent == fit * cost <= 1
-    with pytest.raises(InsufficientBudgetError, match="this attempt was not charged"):
+    with pytest.raises(InsufficientBudgetError, match="This attempt was not charged"):
         account.charge_release(claim("one more"))
     assert account.find_refusal(claim("one more")) is not None
     assert account.find_refusal(claim("release 1")) is None

@@ -324,7 +324,7 @@ def test_twelve_shares_fill_the_limit_and_a_thirteenth_is_refused(twelve):
     place, own, _, answers, asked = twelve
     spent = own.spent
     assert 0.99 < float(Fraction(spent["budget_fraction"])) <= 1 and spent["rule"] == "moments"
-    with pytest.raises(InsufficientBudgetError, match="this attempt was not charged"):
+    with pytest.raises(InsufficientBudgetError, match="This attempt was not charged"):
         own.plan(asked, budget_fraction="0.083333").release()
     assert check_ledger(Ledger(place), [answers.certificate_data.entry]).problems == ()
 
@@ -429,7 +429,7 @@ def test_a_spent_budget_is_said_to_be_spent_and_a_renewing_limit_to_renew(place,
     yearly = tr.ledger.Limit("yearly", tr.Budget(epsilon="0.5", delta="1e-6"), every="year")
     limited = session(tmp_path / "limited", limits=[yearly])
     limited.plan(ASKED, budget_fraction="0.5").release()
-    with pytest.raises(InsufficientBudgetError, match="this limit renews after 'yearly 2") as waiting:
+    with pytest.raises(InsufficientBudgetError, match="This limit renews after 'yearly 2") as waiting:
         limited.plan(ASKED, budget_fraction="0.1").release()
     for error in (spent, waiting):
         assert "larger" not in str(error.value)

@@ -91,7 +91,7 @@ def test_releases_with_equal_parts_spend_the_whole_budget(part, count):
 def test_a_refusal_names_a_fraction_that_can_be_planned_with():
     account = SessionCharges()
     account.charge_attempt(ChargeAttempt("first", Fraction(1, 3)))
-    with pytest.raises(InsufficientBudgetError, match=r"2/3 is left; .*budget_fraction='2/3' or less"):
+    with pytest.raises(InsufficientBudgetError, match=r"2/3 is left\. .*budget_fraction='2/3' or less"):
         account.check_attempt(ChargeAttempt("second", Fraction(3, 4)))
     account.charge_attempt(ChargeAttempt("third", charged_fraction(decimal_fraction("2/3"))))
     assert account.total_charged() == 1

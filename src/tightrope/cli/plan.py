@@ -32,7 +32,7 @@ from tightrope.reporting.wording.sentences import (
     family_text,
     meaning_text,
     more_error,
-    noise_statistic_text,
+    noise_label,
     suppression_text,
 )
 
@@ -141,7 +141,7 @@ def _print_result(document: PlannedRelease, forecast: LedgerForecast, path: str)
     echo_lines(document.attacker, neighbors_text(document.neighbors))
     shared = shared_notes(document.answers)
     for answer in document.answers:
-        _show_answer(answer, shared)
+        _show_answer(answer, document.answers, shared)
     if shared:
         echo_heading("All answers")
         echo_lines(*(f"note: {note}" for note in shared))
@@ -180,12 +180,10 @@ def _unused_rows_warning(document: PlannedRelease, path: str) -> list[str]:
     ]
 
 
-def _show_answer(answer: PlannedAnswer, shared: Sequence[str]) -> None:
+def _show_answer(answer: PlannedAnswer, answers: Sequence[PlannedAnswer], shared: Sequence[str]) -> None:
     echo_heading(f"{escape_control_chars(answer.name)}: {displayed_title(answer)}")
     echo_lines(f"{meaning_text(answer.meaning, answer.over)}.")
-    noises = (
-        f"{noise_statistic_text(noise.statistic, answer.kind)}: {family_text(noise.family)}" for noise in answer.noise
-    )
+    noises = (f"{noise_label(noise, answer, answers)}: {family_text(noise.family)}" for noise in answer.noise)
     echo_lines(f"noise on the {'; on the '.join(noises)}")
     error = answer.error
     if error.half_width_95 is not None:

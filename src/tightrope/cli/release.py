@@ -195,8 +195,9 @@ def _explained_refusals(path: str) -> Iterator[None]:
         yield
     except InsufficientBudgetError as error:
         raise InsufficientBudgetError(
-            f"{error}; to see what was spent: tightrope ledger show {path}; to write earlier answers again: "
-            f"tightrope release {path} --key KEY --out DIR (keys: tightrope ledger history {path})"
+            f"{error}. Commands: tightrope ledger show {path} (what was spent); "
+            f"tightrope ledger history {path} (keys); tightrope release {path} --key KEY --out DIR "
+            "(writes the answers with this key again)"
         ) from None
 
 
@@ -238,20 +239,22 @@ def _print_answers(result: ReleaseResult, folder: Path, entries_before: int, *, 
         )
         neighbors = f"Neighboring tables: {words.protected[:1].lower()}{words.protected[1:]}."
         echo_lines(*([neighbors] if words.protected else []), *words.facts)
-        echo_lines(*_lower_limits(result))
+        echo_lines(*_smaller_limits_line(result))
         echo_lines(f"\nWritten: {', '.join(FILES)} in {folder_text(folder)}")
         echo_lines(*ledger_summary(result.certificate, entries_before))
 
 
-def _lower_limits(result: ReleaseResult) -> list[str]:
-    """Return a note if an answer has lower limits on a person's rows or groups than the plan as a whole."""
+def _smaller_limits_line(result: ReleaseResult) -> list[str]:
+    """Return a line on the answers with a smaller limit on a person's rows or groups than the plan as a whole."""
     neighbors = result.certificate.neighbors
     names = [
         escape_control_chars(answer.name)
         for answer in result.answers
-        if answer.max_rows < neighbors.max_rows or answer.max_groups < neighbors.max_groups
+        if answer.max_rows < neighbors.max_rows
+        or (answer.by and answer.max_groups < neighbors.max_groups)  # an answer without groups counts as one group
+        or (answer.by and answer.max_rows_per_group < neighbors.max_rows_per_group)
     ]
-    return [f"lower limits: {', '.join(names)} (see above)"] if names else []
+    return [f"smaller limits apply to: {', '.join(names)} (see above)"] if names else []
 
 
 def ledger_summary(certificate: ReleaseCertificate, entries_before: int) -> list[str]:

@@ -106,12 +106,12 @@ class SeriesProgress:
         return cls(times, done, {name: Fraction(cost) for name, cost in costs.items()}, tuple(paid))
 
 
-REUSE_ADVICE = "earlier answers are stored in the ledger, and computing with them costs nothing"
+REUSE_ADVICE = "Earlier answers are stored in the ledger, and computing with them costs nothing"
 SPENT_ADVICE = (
-    "what is spent stays spent: this promise allows no further answers from this dataset, now or later; "
-    f"{REUSE_ADVICE}; data about other people are another dataset, with its own budget"
+    "What is spent stays spent: this budget allows no further answers from this dataset, now or later. "
+    f"{REUSE_ADVICE}. A table about other people is another dataset, with its own budget"
 )
-"""What can still be done; a larger budget for the same people would be another, weaker promise."""
+"""What can still be done; a larger budget for the same people would be another, weaker guarantee."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,14 +175,14 @@ class State:
                 needed = "the whole" if cost == 1 else f"a fraction of {fraction_text(cost)} of the"
                 advice = SPENT_ADVICE
                 if name != MAIN_LIMIT:
-                    advice = f"what is spent of this limit stays spent; {REUSE_ADVICE}"
+                    advice = f"What is spent of this limit stays spent. {REUSE_ADVICE}"
                 if slots[name] != name:
-                    advice = f"this limit renews after {slots[name]!r}; {REUSE_ADVICE}"
+                    advice = f"This limit renews after {slots[name]!r}. {REUSE_ADVICE}"
                 if left > 0:
-                    advice = f"plan with {rounded_down_text(left / cost)} of this fraction or less"
+                    advice = f"Plan with {rounded_down_text(left / cost)} of this fraction or less"
                 raise InsufficientBudgetError(
-                    f"{why}this release needs {needed} {budget} and {fraction_text(left)} is left; "
-                    f"this attempt was not charged; {advice}"
+                    f"{why}this release needs {needed} {budget} and {fraction_text(left)} is left. "
+                    f"This attempt was not charged. {advice}"
                 )
 
     def to_data(self) -> dict[str, Any]:

@@ -183,14 +183,14 @@ def _confirm_charge(attempt: ChargeAttempt, charged: dict[object, ChargeAttempt]
     remaining = 1 - _sum_shares(charged.values())
     left = fraction_text(remaining)
     advice = (
-        f"plan with budget_fraction={repr(left) if '/' in left else left} or less"
+        f"Plan with budget_fraction={repr(left) if '/' in left else left} or less"
         if remaining > 0
-        else "what is spent stays spent: this promise allows no further answers from this table; earlier answers can "
-        "be used in any computation at no cost; a new session about the same people would add to their privacy loss"
+        else "What is spent stays spent: this budget allows no further answers from this table. Earlier answers can "
+        "be used in any computation at no cost. A new session about the same people would add to their privacy loss"
     )
     needed = "the whole" if attempt.share == 1 else f"a fraction of {fraction_text(attempt.share)} of the"
     raise InsufficientBudgetError(
-        f"this release needs {needed} budget and {left} is left; this attempt was not charged; {advice}"
+        f"this release needs {needed} budget and {left} is left. This attempt was not charged. {advice}"
     )
 
 

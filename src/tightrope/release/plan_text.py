@@ -13,7 +13,7 @@ from tightrope.reporting.wording.sentences import (
     PROBABLY,
     family_text,
     meaning_text,
-    noise_statistic_text,
+    noise_label,
     statistic_text,
     suppression_text,
 )
@@ -36,7 +36,7 @@ def plan_text(document: PlannedRelease) -> str:
         *row_bound_lines(document),
     ]
     notes_of_all = shared_notes(document.answers)
-    answers = (_answer_text(answer, notes_of_all) for answer in document.answers)
+    answers = (_answer_text(answer, document.answers, notes_of_all) for answer in document.answers)
     notes = [f"\nAll answers: {' '.join(notes_of_all)}"] if notes_of_all else []
     return "\n".join([*header, *answers, *notes, *costs_lines(document.bias_check), "Planning spends no budget."])
 
@@ -89,13 +89,13 @@ def shared_notes(answers: Sequence[PlannedAnswer]) -> list[str]:
     return [note for note in first if all(note in answer.notes for answer in answers)]
 
 
-def _answer_text(answer: PlannedAnswer, notes_of_all: Sequence[str]) -> str:
+def _answer_text(answer: PlannedAnswer, answers: Sequence[PlannedAnswer], notes_of_all: Sequence[str]) -> str:
     lines = [
         f"\n{escape_control_chars(answer.name)}: {escape_control_chars(displayed_title(answer))}",
         f"  {meaning_text(answer.meaning, answer.over)}.",
     ]
     lines += [
-        f"  noise on the {noise_statistic_text(noise.statistic, answer.kind)}: {family_text(noise.family)}, "
+        f"  noise on the {noise_label(noise, answer, answers)}: {family_text(noise.family)}, "
         f"expected absolute error {positional_text(noise.mean_absolute_error, 2, UP)}"
         for noise in answer.noise
     ]

@@ -17,6 +17,15 @@ def test_it_says_what_is_promised_and_how_accurate_it_will_be(run, folder):
     assert "\x1b" not in shown.out
 
 
+def test_a_centered_sum_is_explained_where_it_is_first_printed(run, folder):
+    with (folder / "plan.toml").open("a", encoding="utf-8") as file:
+        file.write('\n[[question]]\nkind = "mean"\ncolumn = "age"\nbounds = [0, 100]\nname = "all_ages"\n')
+    said = " ".join(run("plan", folder / "plan.toml").out.split())
+    assert said.count("noise on the centered sum") == 2
+    assert said.count("centered sum (the sum of the differences from the middle of the range)") == 1
+    assert said.index("(the sum of the differences") < said.index("all_ages: ")
+
+
 def test_it_says_the_promise_in_plain_words(run, folder):
     shown = run("plan", folder / "plan.toml", "--explain")
     assert (shown.code, shown.err) == (0, "")

@@ -139,7 +139,7 @@ def test_the_second_release_is_refused_and_says_what_is_left(run, folder):
     before = (folder / "result.json").read_text(encoding="utf-8")
     words = (
         "needs the whole privacy budget and 0 is left",
-        "this attempt was not charged",
+        "This attempt was not charged",
         "tightrope ledger show",
         "--key KEY",
     )
@@ -149,13 +149,25 @@ def test_the_second_release_is_refused_and_says_what_is_left(run, folder):
     assert list((folder / "elsewhere").iterdir()) == []
 
 
+def test_the_guarantee_names_the_answers_with_smaller_limits(run, folder):
+    shared(folder, "1")
+    text = (folder / "plan.toml").read_text(encoding="utf-8")
+    for name, limit in (("visited", "max_rows_per_group = 1"), ("twice", "max_groups = 2")):
+        text += f'\n[[question]]\nkind = "count"\nby = "city"\nname = "{name}"\n{limit}\n'
+    text += '\n[[question]]\nkind = "count"\nname = "visits"\n'  # without groups
+    (folder / "plan.toml").write_text(text, encoding="utf-8")
+    shown = run("release", folder / "plan.toml")
+    assert shown.code == 0, shown.err
+    assert "smaller limits apply to: age, visited, twice (see above)" in " ".join(shown.out.split())
+
+
 def test_a_part_is_charged_each_time_until_nothing_is_left(run, folder):
     shared(folder, "0.4")
     for number, left in ((1, "0.6"), (2, "0.2")):
         shown = run("release", folder / "plan.toml", "--out", folder / f"{number}")
         assert shown.code == 0 and f"release {number} of the dataset" in shown.out and f"{left} is left" in shown.out
     run("release", folder / "plan.toml", "--out", folder / "3").refused_with(
-        "0.2 is left", "plan with 0.5 of this fraction", code=3
+        "0.2 is left", "Plan with 0.5 of this fraction", code=3
     )
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tightrope.documents.escaping import escape_control_chars
 from tightrope.documents.numbers import MISSING, UP, percent_text, significant_text
-from tightrope.documents.release import ReleaseResult, displayed_title
+from tightrope.documents.release import NoiseUsed, PlannedAnswer, ReleaseResult, displayed_title
 from tightrope.documents.wording import share_text
 from tightrope.reporting.wording.answers import Answer, rounded_row
 from tightrope.reporting.wording.partial_release import PartialRelease
@@ -32,6 +33,7 @@ STATISTICS = {
 """Statistics as displayed, by their names in certificates; others are displayed unchanged."""
 CENTERED_SUM = "centered sum"
 """The sum of a mean as displayed: of the values minus the middle of their range, which halves the sensitivity."""
+CENTERED_SUM_MEANING = "the sum of the differences from the middle of the range"
 DIAGNOSTICS = {
     "below": "number of values of {} below the range",
     "above": "number of values of {} above the range",
@@ -144,6 +146,14 @@ def statistic_text(name: str) -> str:
 def noise_statistic_text(name: str, kind: str) -> str:
     """Return a statistic as displayed: the sum of a mean is of distances from the middle of its range."""
     return CENTERED_SUM if (name, kind) == ("sum", "mean") else statistic_text(name)
+
+
+def noise_label(noise: NoiseUsed, answer: PlannedAnswer, answers: Sequence[PlannedAnswer]) -> str:
+    """Return the statistic of a planned answer as displayed; the first centered sum among the answers is explained."""
+    label = noise_statistic_text(noise.statistic, answer.kind)
+    if label != CENTERED_SUM or answer is not next(other for other in answers if other.kind == answer.kind):
+        return label
+    return f"{label} ({CENTERED_SUM_MEANING})"
 
 
 def family_text(name: str) -> str:
