@@ -96,9 +96,7 @@ def plan(
     if document.table is None:
         forecast = forecast_release(file, chosen)
         _print_result(document, forecast, path)
-        from tightrope.release.relative_sizes import alone_lines
-
-        echo_lines("", *alone_lines(chosen.draft), "This command spent no budget.")
+        echo_lines("\nThis command spent no budget.")
         if not forecast.would_refuse:
             echo_lines(*_next_step(path, wanted))
         return

@@ -165,7 +165,7 @@ class QueryOptions:
     If left out, they are discovered, or listed if the expressions have few values (months, parts of a range).
     """
     weight: float = field(default=1.0, compare=False)
-    """Importance: 4 asks for half the relative error of weight 1 (the error divided by that of the question alone)."""
+    """Importance: 4 asks for half the noise of weight 1, to the nearest available size."""
     name: str | None = field(default=None, compare=False)
     """The query's name, unique in a plan; by default made of its kind, columns and groups."""
     max_rows_per_group: int | None = field(default=None, compare=False)
@@ -225,7 +225,7 @@ class CheckedOptions:
             raise PlanError("where", type(where).__name__, "a condition", 'such as where="distance > 500"')
         max_rows_per_group, max_groups = options.max_rows_per_group, options.max_groups
         keys = listed_keys(options.keys, by)
-        weight = check_positive("weight", options.weight, "1 is the usual weight, 4 asks for half the relative error")
+        weight = check_positive("weight", options.weight, "1 is the usual weight, 4 asks for half the noise")
         name = options.name
         if name is None:
             name = "_".join([*words, *(["by", *by] if by else [])])

@@ -67,7 +67,7 @@ class QueryGroup:
             sizes = [
                 vector.noise_spec.eighths
                 for query in questions
-                for vector in _unweighted_statistics(query)
+                for vector in query.noisy_statistics()
                 if vector.counts_rows
             ]
             usual_count = row_count(KEY_COUNT, 1.0)
@@ -81,7 +81,7 @@ class QueryGroup:
         vectors_by_query = {}
         for number, question in enumerate(questions):
             vectors: dict[str, NoisyStatistic] = {}
-            for statistic in _unweighted_statistics(question):
+            for statistic in question.noisy_statistics():
                 vector = statistic
                 if statistic.over_all_groups:  # a person contributes all of their rows
                     vector = replace(vector, sensitivity=statistic.sensitivity * bounds.max_rows)
@@ -193,11 +193,6 @@ class QueryGroup:
             )
             groups.append(CompositionGroup(noise_specs, self.set_contribution(vector_set)))
         return tuple(groups)
-
-
-def _unweighted_statistics(query: Query) -> tuple[NoisyStatistic, ...]:
-    """Return the noisy vectors with the relative sizes of weight 1: weights are compared for a whole plan."""
-    return query.with_fields(asked=replace(query.asked, weight=1.0)).noisy_statistics()
 
 
 def declared_bounds(person: PrivacyUnit) -> ContributionBounds:

@@ -378,9 +378,8 @@ class NoisePlan:
 
     def __str__(self) -> str:
         from tightrope.release.plan_text import plan_text
-        from tightrope.release.relative_sizes import alone_lines
 
-        return "\n".join([plan_text(self.plan_document()), *alone_lines(self)])
+        return plan_text(self.plan_document())
 
 
 def _in_query_order(tasks: Sequence[QueryGroup], results_by_task: Sequence[Sequence[Item]]) -> list[Item]:

@@ -52,7 +52,6 @@ from tightrope.release.execution import (
     spent_budget,
 )
 from tightrope.release.plan import Plan
-from tightrope.release.relative_sizes import with_even_errors
 from tightrope.release.series_dates import (
     SeriesDate,
     date_conditions,
@@ -408,7 +407,7 @@ class Session(SingleUseObject):
         if budget.total_variation == 0:
             text = "attack_success = 0.5 allows only answers that ignore the data; use a larger value, such as 0.51"
             raise InputError.from_text("budget", text)
-        arrangements_with_checks, consistency = self._arrange_questions(questions, where, bias_check, budget)
+        arrangements_with_checks, consistency = self._arrange_questions(questions, where, bias_check)
         tasks = arrangements_with_checks[0]
         check_delta(budget, tasks)
         public_tables = self._table.public_tables_used_by([task.table_request for task in tasks])
@@ -453,13 +452,11 @@ class Session(SingleUseObject):
         return self._issue_plan(draft, key)
 
     def _arrange_questions(
-        self, questions: Sequence[Query], where: Given | None, bias_check: Number, budget: Budget
+        self, questions: Sequence[Query], where: Given | None, bias_check: Number
     ) -> tuple[tuple[tuple[QueryGroup, ...], ...], ConsistencyPlan]:
         """Return the possible arrangements of the noise, with the counts of the bias check, and the related answers."""
         condition = None if where is None else unwrap_expression(where)
         query_groups = group_queries(questions, self._person, self.schema, condition)
-        # Bias checks have noise sizes relative to the usual ones.
-        query_groups = with_even_errors(query_groups, budget, coarse=bias_check_fraction(bias_check) > 0)
         consistency = find_related_answers(query_groups, self.schema)
         consistent_names = {name for answer_set in consistency.joined for name in answer_set.answers}
         arrangements = tuple(
