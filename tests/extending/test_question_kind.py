@@ -113,7 +113,7 @@ def test_from_a_plan_file_to_certificate_and_page(table, tmp_path: Path):
     (tmp_path / "plan.toml").write_text(PLAN, encoding="utf-8")
     planned = CliRunner().invoke(app, ["plan", str(tmp_path / "plan.toml")])
     assert planned.exit_code == 0, planned.output
-    assert "sum of |x| up to 10 by g" in planned.stdout and "values beyond the limit are moved to it" in planned.stdout
+    assert "Sum of |x| up to 10 by g" in planned.stdout and "values beyond the limit are moved to it" in planned.stdout
     released = CliRunner().invoke(app, ["release", str(tmp_path / "plan.toml"), "--json"])
     assert released.exit_code == 0, released.output
     given, discovered = json.loads(released.stdout)["answers"]

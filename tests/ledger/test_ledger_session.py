@@ -20,7 +20,7 @@ from tightrope.errors import EngineError, InputError, InsufficientBudgetError, L
 from tightrope.ledger import Claim, Ledger, Limit
 from tightrope.ledger.check import check_ledger
 from tightrope.ledger.overview import ledger_overview
-from tightrope.release.execution import from_stored_form, recipe_of, to_stored_form
+from tightrope.release.execution import from_stored_form, noise_record_of, to_stored_form
 
 pytestmark = pytest.mark.usefixtures("planned_once")
 BUDGET = tr.Budget(epsilon=1, delta="1e-6")
@@ -268,12 +268,12 @@ def test_noise_that_does_not_keep_what_was_said_of_it_is_found(place):
     """The power of the check: somebody charges nine tenths of what the noise costs."""
     plan = session(place).plan(ASKED)
     account = Ledger(place).open_account("people")
-    account.charge_release(Claim("honest", "plan", BUDGET, recipe_of(plan.draft).to_text))
+    account.charge_release(Claim("honest", "plan", BUDGET, noise_record_of(plan.draft).to_text))
     assert check_ledger(Ledger(place)).problems == ()
     other = place.with_name("other.ledger")
     session(other)
     Ledger(other).open_account("people").charge_release(
-        Claim("cheat", "plan", BUDGET.scale_by("0.9"), recipe_of(plan.draft).to_text)
+        Claim("cheat", "plan", BUDGET.scale_by("0.9"), noise_record_of(plan.draft).to_text)
     )
     (found,) = check_ledger(Ledger(other)).problems
     assert "does not keep what was promised of it" in found

@@ -33,13 +33,13 @@ def check(lower: float, upper: float, printed: str, digits: int = 40) -> None:
 
 
 @pytest.mark.parametrize(
-    ("case", "epsilon"), [(case, epsilon) for case in REFERENCE["triples"] for epsilon in case["delta_at_epsilon"]]
+    ("case", "epsilon"), [(case, epsilon) for case in REFERENCE["triples"] for epsilon in case["delta_at"]]
 )
 def test_a_composed_triple(case: dict[str, Any], epsilon: str) -> None:
     step = tr.approx_dp(
         float(case["epsilon"]), delta=float(case["delta"]), total_variation=float(case["total_variation"])
     )
-    check(*(case["k"] * step.loss).delta_bounds(float(epsilon)), case["delta_at_epsilon"][epsilon])
+    check(*(case["k"] * step.loss).delta_bounds(float(epsilon)), case["delta_at"][epsilon])
 
 
 @pytest.mark.parametrize("case", REFERENCE["gaussian"])

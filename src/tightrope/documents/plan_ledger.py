@@ -35,6 +35,8 @@ class _LedgerNames(Part, frozen=True, kw_only=True):
     audience: Any = None
     times: Any = None
     series: Any = None
+    date: Any = None
+    dates: Any = None
     limit: Any = None
 
 
