@@ -173,6 +173,7 @@ def test_unknown_columns_and_types_are_named(visits, question, error):
         lambda: tr.count(by="value"), lambda: tr.count(keys=[1]), lambda: tr.count(by="a", keys=[]),
         lambda: tr.count(by="a", keys="xyz"), lambda: tr.count(by=["a", "b"], keys=[1]),
         lambda: tr.count(by="a", keys={"b": [1]}), lambda: tr.count(weight=0), lambda: tr.count(weight=math.nan),
+        lambda: tr.count(weight=65), lambda: tr.count(weight=1 / 65),
         lambda: tr.count(name=""), lambda: tr.count(by=3), lambda: tr.count(max_rows_per_group=0),
     ],
 )  # fmt: skip

@@ -25,6 +25,8 @@ from tightrope.tables.schema import Schema
 Keys = tuple[tuple[object, ...], ...]
 NESTED_TYPES = (list, tuple, dict, set, frozenset)
 MOST_KEYS = 1_000_000
+MAX_WEIGHT = 64
+"""Largest weight, and the inverse of the smallest: sizes of noise reach from an eighth to eight times the usual."""
 """Maximum number of keys in a plan: each is a row of the answer."""
 
 
@@ -165,7 +167,7 @@ class QueryOptions:
     If left out, they are discovered, or listed if the expressions have few values (months, parts of a range).
     """
     weight: float = field(default=1.0, compare=False)
-    """Importance: 4 asks for half the noise of weight 1, to the nearest available size."""
+    """Importance, from 1/64 to 64: 4 asks for half the noise of weight 1 in the same plan, to the nearest size."""
     name: str | None = field(default=None, compare=False)
     """The query's name, unique in a plan; by default made of its kind, columns and groups."""
     max_rows_per_group: int | None = field(default=None, compare=False)
@@ -226,6 +228,9 @@ class CheckedOptions:
         max_rows_per_group, max_groups = options.max_rows_per_group, options.max_groups
         keys = listed_keys(options.keys, by)
         weight = check_positive("weight", options.weight, "1 is the usual weight, 4 asks for half the noise")
+        if not 1 / MAX_WEIGHT <= weight <= MAX_WEIGHT:
+            remedy = "noise is an eighth to eight times that of weight 1; ask fewer questions, or use two plans"
+            raise PlanError("weight", options.weight, f"from 1/{MAX_WEIGHT} to {MAX_WEIGHT}", remedy)
         name = options.name
         if name is None:
             name = "_".join([*words, *(["by", *by] if by else [])])

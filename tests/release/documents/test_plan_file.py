@@ -174,6 +174,7 @@ NONSENSE = [
     (HEAD + PERSON + BUDGET + COUNT + "by = 'k'\nkeys = { k = [[1]] }", "question 1 keys"),
     (HEAD + PERSON + BUDGET + COUNT + "weight = 0", "question 1 weight=0"),
     (HEAD + PERSON + BUDGET + COUNT + "weight = 'a'", "question 1 weight='a'"),
+    (HEAD + PERSON + BUDGET + COUNT + "weight = 100", "question 1 weight=100"),
     (HEAD + PERSON + BUDGET + COUNT + "name = 5", "question 1 name=5"),
     (HEAD + PERSON + BUDGET + COUNT + "max_rows_per_group = 0", "question 1 max_rows_per_group=0"),
     (HEAD + PERSON + BUDGET + COUNT + "max_groups = 1.5", "question 1 max_groups=1.5"),
