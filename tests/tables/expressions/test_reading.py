@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 import tightrope as tr
 from tightrope.errors import InputError, SchemaError
+from tightrope.tables.expressions.conditions import Compare
 from tightrope.tables.expressions.expression import resolve_term, term_columns
 from tightrope.tables.expressions.leaves import ColumnRef, to_literal
 from tightrope.tables.expressions.parsing import MAX_EXPRESSION_LENGTH, parse_expression
@@ -121,6 +122,29 @@ def test_any_text_reads_or_is_refused(text: str) -> None:
     except InputError:
         return
     assert parse_expression(str(tree)) == tree
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("age > 1 # adults\nand member", "no comments"),
+        ("item# > 1", r'column\("a#b"\)'),
+        ("city == 'a\nb'", "break"),
+        ("city == 'a\\\nb'", "break"),
+        ('city == """a\nb"""', "break"),
+    ],
+)
+def test_nothing_of_a_text_is_left_out_or_changed(text: str, told: str) -> None:
+    """Python would end the expression at a comment, and a line break in a text would have become a blank."""
+    with pytest.raises(InputError, match=told):
+        parse_expression(text)
+
+
+def test_lines_and_signs_in_quotes_are_read_as_they_are() -> None:
+    assert parse_expression("city == 'it\\'s #1'\n  and age > 1").child_nodes[0] == Compare(
+        "==", ColumnRef("city"), to_literal("it's #1")
+    )
+    assert parse_expression("city == 'a\\nb'") == Compare("==", ColumnRef("city"), to_literal("a\nb"))
 
 
 def test_refusals_teach() -> None:

@@ -44,6 +44,7 @@ TIPS: dict[type[ast.AST], str] = {
 }
 """Remedies for forms of Python that the language lacks."""
 QUOTED_TEXT = re.compile(r"'[^']*'|\"[^\"]*\"")
+QUOTED_TEXT_OR_COMMENT = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|#", re.DOTALL)
 _WORDS = r"\b(?:and|or|not|in|is|if|else|like|between|null)\b"
 FOREIGN_OPERATOR_TIPS = {
     r"=>": "there is no =>: write >= for at least",
@@ -79,7 +80,7 @@ def parse_expression(text: str) -> ExpressionTree:
     if not isinstance(text, str) or not text.strip() or len(text) > MAX_EXPRESSION_LENGTH:
         expected = f"a text of at most {MAX_EXPRESSION_LENGTH:,} letters"
         raise InputError("expression", text if isinstance(text, str) else type(text).__name__, expected, USAGE)
-    line = " ".join(text.split("\n")).strip()
+    line = _join_lines(text)
     tree: ast.expr | None = None
     try:
         with warnings.catch_warnings():
@@ -93,6 +94,21 @@ def parse_expression(text: str) -> ExpressionTree:
         remedy = ", ".join(dict.fromkeys(tips)) if tips else f"expressions are made of {USAGE}"
         raise InputError.from_text("expression", f"{line!r} is not valid; {remedy}")
     return _NodeReader(line.encode(errors="replace"))(tree, 0)
+
+
+def _join_lines(text: str) -> str:
+    """Return the text in one line; raises ``InputError`` if a part of it would be left out or changed.
+
+    Python ignores everything after a ``#``, and a line break within quotes would become a blank.
+    """
+    for found in QUOTED_TEXT_OR_COMMENT.findall(text):
+        if found == "#":
+            tip = 'there are no comments in expressions, and a column whose name has a # is column("a#b")'
+            raise InputError.from_text("expression", f"{text!r} has a #; {tip}")
+        if "\n" in found:
+            tip = r"a text in quotes is on one line; a line break in it is written \n"
+            raise InputError.from_text("expression", f"{found!r} is not valid; {tip}")
+    return " ".join(text.split("\n")).strip()
 
 
 @dataclass(frozen=True, slots=True)
