@@ -35,6 +35,7 @@ SCHEMA = Schema((
 TEXTS = ("Anna_100%", "ÉCOLE", "straße", "", None, "🙂ab", "e\u0301")
 NUMBERS = (-0.5, 0.5, 2.5, -1e-20, math.inf, math.nan, 0.3, 1000.0, 0.0, -7.0, 1e300)
 INTEGERS = (0, -1, 7, -7, 2**53 - 1, 2**53, -(2**63), None, 999, 1000, 14)
+LARGE = 9_007_199_254_740_000
 DAYS = (dt.date(2024, 1, 1), dt.date(2023, 1, 1), dt.date(2020, 12, 31), dt.date(1, 1, 1), dt.date(9999, 12, 31), None)
 INSTANTS = (
     dt.datetime(2024, 2, 29, 23, 59, 59, 999_999), dt.datetime(1969, 12, 31, 23, 30), dt.datetime(1, 1, 1), None,
@@ -175,6 +176,9 @@ def test_edge_values_are_the_same_on_every_engine(opened: Callable[[pa.Table], T
         ("floor(x)", "integer", -math.inf, math.inf, None),
         ("floor(max(x, 3.5))", "integer", 3, math.inf, None),
         ("floor(clip(x, 0, 1e6))", "integer", 0, 10**6, None),
+        ("case(ok, 9007199254740993, 9007199254740992.0)", "number", 2**53, 2**53, 1),
+        ("case(ok, 1, n > 3, 1.0, 2)", "number", 1, 2, 2),
+        ("floor(clip(x, 9.00719925474e15, 9.0071992547409e15), 0.999999999999999)", "number", LARGE, LARGE + 900, 800),
         ("mod(n, 7)", "integer", 0, 6, 7),
         ("mod(n, 5000)", "integer", 0, 4999, None),
         ("mod(weekday(day), 9)", "integer", 1, 7, 7),
@@ -205,6 +209,13 @@ def test_kind_range_and_values_follow_from_the_schema(
     values = facts.possible_values
     assert (facts.kind, facts.lower, facts.upper) == (kind, lower, upper)
     assert (None if values is None else len(values)) == number
+
+
+@pytest.mark.parametrize(
+    "text", ["floor(9007199254740993, 1000)", "floor(case(ok, 9007199254740993, 9007199254740000), 500)"]
+)
+def test_an_integer_that_no_double_holds_is_missing_on_a_grid(text: str) -> None:
+    assert None in (parse_expression(text).infer_column_facts(SCHEMA).possible_keys or ())
 
 
 def test_the_range_of_a_logarithm_encloses_it() -> None:

@@ -57,6 +57,7 @@ def test_engines_compute_what_python_computes(table: Table, found: list[Expressi
 @given(tree=trees.TREES)
 def test_kind_range_and_values_hold_every_value(tree: ExpressionTree) -> None:
     facts = tree.infer_column_facts(trees.SCHEMA)
+    assert len(set(facts.possible_values or ())) == len(facts.possible_values or ())
     for value in (evaluated(tree, row) for row in trees.rows()):
         if value is None:
             assert not facts.never_missing

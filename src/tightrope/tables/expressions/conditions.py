@@ -382,4 +382,6 @@ def _sorted_values(kind: Kind, facts: Sequence[ValueFacts]) -> tuple[object, ...
     values = {value for choice in facts for value in choice.possible_values or ()}
     if kind in TIME_KINDS:
         values = {parse_instant(str(value), kind) for value in values}
-    return tuple(sorted(map(float, values) if kind == "number" else values))  # type: ignore[arg-type, type-var]
+    if kind == "number":
+        values = {float(value) for value in values}  # type: ignore[arg-type]
+    return tuple(sorted(values))  # type: ignore[type-var]

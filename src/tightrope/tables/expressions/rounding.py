@@ -99,9 +99,11 @@ class GridValue(ExpressionTree):
         lower, upper = self._value_of_index(first), self._value_of_index(last)
         if not last - first < MAX_LISTED_VALUES or not max(abs(lower), abs(upper)) < EXACT_INTEGER_END:
             return limit_integers(kind, lower, upper)
-        values = tuple(self._value_of_index(index) for index in range(first, last + 1))
+        # Very close multiples may be the same double.
+        values = tuple(dict.fromkeys(self._value_of_index(index) for index in range(first, last + 1)))
         listed = tuple(map(int, values)) if kind == "integer" else values
-        return ValueFacts(kind, lower, upper, listed, facts.never_missing)
+        is_exact = max(abs(facts.lower), abs(facts.upper)) < EXACT_INTEGER_END
+        return ValueFacts(kind, lower, upper, listed, facts.never_missing and is_exact)
 
     def _multiple_index(self, x: float) -> int | None:
         """Return k as the engine computes it; None if it is missing."""
