@@ -153,7 +153,7 @@ def _calendar_edges(low: datetime.date, high: datetime.date, width: object) -> E
         if not (has_clock or days == int(days)) or not days * MAX_EDGES >= (high - low).total_seconds() / 86_400:
             expected = f"a whole number of days, such that there are at most {MAX_EDGES:,} parts"
             raise PlanError("width", width, expected, TIME_WIDTH_ADVICE)
-        step = datetime.timedelta(days=days)
+        step = datetime.timedelta(days=min(days, datetime.timedelta.max.days))
     while len(edges) <= MAX_EDGES:
         try:
             following = _next_beginning(edges[-1], width) if isinstance(width, str) else low + len(edges) * step
