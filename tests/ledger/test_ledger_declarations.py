@@ -130,6 +130,16 @@ def test_a_privacy_unit_that_protects_less_is_refused(place, unit):
         session(place, {"stay": "integer"}, **unit)
 
 
+@pytest.mark.parametrize("changes", [{"privacy_unit": None, "max_rows": None}, {"max_rows": 1}])
+def test_a_plan_of_another_session_for_another_privacy_unit_becomes_no_series(place, changes):
+    opened = session(place)
+    settings = {"privacy_unit": "user", "max_rows": 2, "budget": BUDGET} | changes
+    plan = tr.Session(place.with_name("visits.csv"), **settings).plan([tr.count()], budget_fraction="0.25")
+    with pytest.raises(InputError, match="plan: it is of a session with another privacy unit or other bounds"):
+        opened.series(plan, times=2, key="twice")
+    assert session(place).spent["budget_fraction"] == "0"
+
+
 def test_a_contradiction_recorded_after_a_session_was_opened_is_refused_at_its_charge(place):
     session(place)
     late = session(place, {"age": "number"}).plan([tr.count()], budget_fraction="0.25")

@@ -343,7 +343,7 @@ class Session(SingleUseObject):
     def resumed(self, plan: Plan) -> Plan:
         """Return the plan of an equal release that was charged but never answered, at no further cost, or this plan."""
         earlier = plan._account.unanswered_release() if isinstance(plan._account, LedgerAccount) else None
-        return plan if earlier is None else Plan(plan.draft, earlier, self._table_release(plan.draft))
+        return plan if earlier is None else Plan(plan.draft, earlier, plan._table_release)
 
     def __repr__(self) -> str:
         noun, column = escape_control_chars(self._person.means), self._person.column
@@ -534,10 +534,14 @@ class Session(SingleUseObject):
         with the first value, in addition to the plan's conditions, as in
         ``date="month(admitted)", dates=range(1, 13)``; ``times`` is then the number of dates. The ``key`` names
         the series in the ledger; calling this again, even in a later session, continues it. A reservation is permanent.
-        Raises ``InputError`` without a ledger or if another series has the key, and ``InsufficientBudgetError``.
+        Raises ``InputError`` without a ledger, for a plan of a session with another privacy unit or other bounds, or if
+        another series has the key, and ``InsufficientBudgetError``.
         """
         if self._account is None:
             text = "only possible with a ledger; open the session with tr.Session.open(..., ledger=...)"
             raise InputError.from_text("series", text)
+        if plan.draft.person != self._person:  # the noise would protect less than the ledger promises
+            text = "it is of a session with another privacy unit or other bounds; use session.plan(...) of this session"
+            raise InputError.from_text("plan", text)
         conditions, length = date_conditions(date, dates, self.schema), series_length(times, dates)
         return Series.reserve_in_ledger(self, self._account, plan.draft, length, key, conditions)
