@@ -32,9 +32,7 @@ from tightrope.tables.files import (
 from tightrope.tables.table import Table
 
 if TYPE_CHECKING:
-    import ibis.expr.types as ir
     import pyarrow as pa
-    from ibis.backends import BaseBackend
 
 SORT_MEMORY = "400MB"
 """Memory limit of sorting; the rest is spilled to disk."""
@@ -79,12 +77,13 @@ def write_columns(
     if len(set(folded_names)) != len(folded_names):
         text = f"{list(keep)} and {list(schema.names)} must be named unlike each other (capitals do not count)"
         raise InputError.from_text("keep", f"{text}; rename a column")
-    backend, selected = _select_columns(table, [*columns, *keep])
+    names = _checked_names([*columns, *keep])
     job = WriteJob(tuple(columns), tuple(keep), work, schema, check_integer("rows", rows))
     path = Path(destination)
     if path.exists():
         raise destination_exists_error(path)
-    return backend_for(backend).run_write_job(backend, selected, job, path, progress or _ignore_progress)
+    with table.select_columns(names) as (backend, selected):
+        return backend_for(backend).run_write_job(backend, selected, job, path, progress or _ignore_progress)
 
 
 def sum_over_batches(
@@ -102,20 +101,21 @@ def sum_over_batches(
     randomness, because Spark may process a batch twice. ``progress`` is not called on Spark. Raises like
     ``write_columns``.
     """
-    backend, selected = _select_columns(table, columns)
+    names = _checked_names(columns)
     job = SumJob(tuple(columns), work, check_integer("length", length), check_integer("rows", rows))
-    return backend_for(backend).run_sum_job(backend, selected, job, progress or _ignore_progress)
+    with table.select_columns(names) as (backend, selected):
+        return backend_for(backend).run_sum_job(backend, selected, job, progress or _ignore_progress)
 
 
-def _select_columns(table: Table, names: Sequence[str]) -> tuple[BaseBackend, ir.Table]:
-    """Return the back end and a table of the named columns, each once."""
+def _checked_names(names: Sequence[str]) -> tuple[str, ...]:
+    """Return the names of columns, each once; raises ``SchemaError`` if there are none or engines confuse them."""
     if not names:
         raise SchemaError("columns", names, "at least one column")
     unique_names = tuple(dict.fromkeys(names))
     if len({name.casefold() for name in unique_names}) != len(unique_names):
         text = f"{list(unique_names)} differ only in capitals, which engines do not distinguish; rename one of them"
         raise SchemaError.from_text("columns", text)
-    return table.select_columns(unique_names)
+    return unique_names
 
 
 def _ignore_progress(_: int) -> None:

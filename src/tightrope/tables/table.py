@@ -82,16 +82,19 @@ class Table:
     @property
     def backend_adapter(self) -> Backend:
         """The adapter for the database of the ibis connection."""
-        return backend_for(self._connection)
+        with self._hold_connection():
+            return backend_for(self._connection)
 
-    def select_columns(self, names: Sequence[str]) -> tuple[BaseBackend, ir.Table]:
-        """Return the ibis connection and a table of exactly these columns.
+    @contextmanager
+    def select_columns(self, names: Sequence[str]) -> Iterator[tuple[BaseBackend, ir.Table]]:
+        """Yield the ibis connection and a table of exactly these columns; a DuckDB file is closed at the end.
 
         ``write_columns`` and ``sum_over_batches`` use it. Raises ``SchemaError`` for an unknown name.
         """
         for name in names:
             self.schema.find_column(name)
-        return self._connection, self._load_rows(names).select(*names)
+        with self._hold_connection():
+            yield self._connection, self._load_rows(names).select(*names)
 
     @contextmanager
     def open_snapshot(self, requests: Sequence[Request]) -> Iterator[Snapshot]:

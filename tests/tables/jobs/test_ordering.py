@@ -69,7 +69,8 @@ def test_nothing_is_left_where_it_fails(tmp_path: Path) -> None:
 
 def test_an_expression_on_spark_is_written_in_parts_like_a_frame(tmp_path: Path) -> None:
     frame = ENGINES["spark"](pa.table({"x": [3, 1, 2]}), tmp_path)
-    rows = open_source(frame.select_columns(["x"])[1])
     out = tmp_path / "parts"
-    assert write_sorted_columns(rows, ["x"], draw, pa.schema([("x", pa.int64())]), out) == 3
+    with frame.select_columns(["x"]) as (_, expression):
+        rows = open_source(expression)
+        assert write_sorted_columns(rows, ["x"], draw, pa.schema([("x", pa.int64())]), out) == 3
     assert sorted(pq.read_table(out)["x"].to_pylist()) == [0, 1, 2]

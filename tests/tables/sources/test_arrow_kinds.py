@@ -74,9 +74,9 @@ def test_a_schema_is_read_without_an_engine():
 
 def test_jobs_get_one_connection():
     table = open_source(pa.table({"a": [1, 2]}))
-    backend, rows = table.select_columns(["a"])
-    assert table.select_columns(["a"])[0] is backend
-    assert rows.count().execute() == 2
+    with table.select_columns(["a"]) as (backend, rows), table.select_columns(["a"]) as (other, _):
+        assert other is backend
+        assert rows.count().execute() == 2
 
 
 def test_once_is_once_in_every_thread():

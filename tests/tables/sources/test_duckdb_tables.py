@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from decimal import Decimal
 from pathlib import Path
 
 import duckdb
+import numpy as np
+import pyarrow as pa
 import pytest
 
 from tests.tables.questions import COUNT, ask, mean, per_person
 from tightrope.errors import EngineError, InputError, SchemaError
-from tightrope.tables import GroupTotals, open_source
+from tightrope.tables import GroupTotals, open_source, sum_over_batches
 
 
 @pytest.fixture
@@ -166,6 +169,87 @@ def test_an_open_table_leaves_its_file_to_the_owner(tmp_path):
     with pytest.raises(InputError, match="has changed since; open it again"):
         table.check_readable([ask()])
     assert open_source(path, table="people").collect_totals(ask()).values == {"rows": (4,)}
+
+
+@pytest.mark.parametrize("written", ["people.duckdb", "link.duckdb"])
+@pytest.mark.parametrize("opened", ["people.duckdb", "link.duckdb"])
+def test_rows_in_a_log_that_a_writer_left_are_a_change(tmp_path, opened, written):
+    """A writer that was killed leaves committed rows in the write-ahead log, next to an unchanged file."""
+    path = people_file(tmp_path)
+    (tmp_path / "link.duckdb").symlink_to(path)
+    table = open_source(tmp_path / opened, table="people")
+    before = path.read_bytes()
+    killed = f"import os\n{HOLD_FILE.replace('sys.stdin.read()', 'os._exit(0)')}"
+    command = [sys.executable, "-c", killed, str(tmp_path / written), "write"]
+    subprocess.run(command, check=True, capture_output=True)
+    assert path.read_bytes() == before
+    with duckdb.connect(tmp_path / opened, read_only=True) as connection:
+        is_seen = connection.sql("SELECT count(*) FROM people").fetchall() == [(4,)]
+    if is_seen:
+        with pytest.raises(InputError, match="has changed since; open it again"):
+            table.check_readable([ask()])
+    count = 4 if is_seen else 3
+    assert open_source(tmp_path / opened, table="people").collect_totals(ask()).values == {"rows": (count,)}
+    assert is_seen or opened != written
+
+
+@pytest.mark.parametrize("is_link", [False, True])
+def test_a_replaced_file_is_refused(tmp_path, is_link):
+    for name in ("old", "new"):
+        (tmp_path / name).mkdir()
+    path = people_file(tmp_path / "old")
+    other = people_file(tmp_path / "new")
+    os.utime(other, ns=(path.stat().st_atime_ns, path.stat().st_mtime_ns))
+    if is_link:
+        (tmp_path / "link.duckdb").symlink_to(path)
+        (tmp_path / "link 2.duckdb").symlink_to(other)
+        path, other = tmp_path / "link.duckdb", tmp_path / "link 2.duckdb"
+    table = open_source(path, table="people")
+    other.replace(path)
+    with pytest.raises(InputError, match="has changed since; open it again"):
+        table.check_readable([ask()])
+    assert open_source(path, table="people").collect_totals(ask()).values == {"rows": (3,)}
+
+
+def test_a_file_that_changes_with_an_old_time_is_refused(tmp_path):
+    path = people_file(tmp_path)
+    table = open_source(path, table="people")
+    status = path.stat()
+    content = path.read_bytes()
+    path.write_bytes(content)
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+    with pytest.raises(InputError, match="has changed since; open it again"):
+        table.check_readable([ask()])
+
+
+def test_a_second_table_of_a_file_keeps_its_lock(tmp_path):
+    """Opening a file again while it is read must not release the lock: closing any descriptor of it would."""
+    path = people_file(tmp_path)
+    table = open_source(path, table="people")
+    with table.select_columns(["k"]):
+        other = open_source(path, table="people")
+        assert other.collect_totals(ask()).values == {"rows": (3,)}
+        command = [sys.executable, "-c", HOLD_FILE, str(path), "write"]
+        refused = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+        assert refused.returncode == 1
+        assert "Conflicting lock is held" in refused.stderr
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_job_closes_the_file(tmp_path, fails):
+    path = people_file(tmp_path)
+    table = open_source(path, table="people")
+
+    def work(batch: pa.RecordBatch) -> np.ndarray:
+        if fails:
+            raise ValueError("broken")
+        return np.array([len(batch)])
+
+    with pytest.raises(EngineError) if fails else nullcontext():
+        assert sum_over_batches(table, ["k"], work, 1).tolist() == [3]
+    assert not table.backend_adapter.writes_parts
+    with another_process(path, "write"):
+        pass
 
 
 def test_the_owner_keeps_the_lock_of_a_connection_in_this_process(tmp_path):

@@ -19,7 +19,6 @@ from tightrope.tables.backends.postgres import UNSUPPORTED_FORMAT, ColumnFormat
 from tightrope.tables.engine_calls import engine_call, load_library
 from tightrope.tables.files import MAX_BATCH_ROWS, iterate_batches
 from tightrope.tables.materialize import RowSource, drop_invalid_utf8
-from tightrope.tables.sources.stamp import StampedFiles
 from tightrope.tables.table import Table, check_names, table_from_stream
 
 if TYPE_CHECKING:
@@ -38,30 +37,61 @@ LOCK_HOLDER = re.compile(r"held in (?P<program>[^()]*) \(PID (?P<process>\d+)\)"
 """The process that has a DuckDB file open for writing, in DuckDB's message, which quotes no value of the file."""
 
 
+FileState = tuple[int, ...] | None
+LOG_ENDINGS = (".wal", ".wal.checkpoint")
+"""Endings of the logs next to a DuckDB file; the second one exists during a checkpoint, and after one that failed."""
+
+
+def database_states(path: Path) -> tuple[FileState, ...]:
+    """Return the states of a DuckDB file and of its logs, without opening them; None for a missing file.
+
+    A writer that does not close its connection leaves what it committed in the log. The time of the last change of a
+    file's state (ctime) cannot be set back, unlike the time of its last modification; it also changes with the file's
+    permissions and links, after which it must be opened again.
+    """
+    targets = dict.fromkeys((path, path.resolve()))
+    logs = [target.with_name(target.name + ending) for target in targets for ending in LOG_ENDINGS]
+    return tuple(map(_file_state, (path, *logs)))
+
+
+def _file_state(path: Path) -> FileState:
+    try:
+        status = path.stat()
+    except FileNotFoundError:
+        return None
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
+
+
 @final
 class DuckDBFile:
     """The read-only connection to a DuckDB file, open only inside ``hold_connection``.
 
     An open connection, even a read-only one, keeps other processes from writing, and this process from opening the file
-    with other settings. Before the file's state is read, the file is opened as a database: closing *any* descriptor of
-    it would release the lock of a connection of this process, and opening fails first if there is one.
+    with other settings. The file's state is read before and after the connection is opened, which prevents changes from
+    then on, and without opening the file: closing *any* descriptor of it would release the lock of the connection.
     """
 
     def __init__(self, path: Path) -> None:
         self._path, self._lock = path, threading.Lock()
         self._backend: BaseBackend | None = None
         self._readers = 0
-        self._stamps: StampedFiles | None = None
+        self._first_states: tuple[FileState, ...] | None = None
 
     def open_connection(self) -> BaseBackend:
         """Return the open connection; opens it, and raises ``InputError`` if the file has changed since the first."""
         with self._lock:
             if self._backend is None:
-                self._connect().disconnect()
-                if self._stamps is None:
-                    self._stamps = StampedFiles.from_paths(self._path)
-                self._stamps.check_unchanged()
-                self._backend = self._connect()
+                before = engine_call("read the file's state", lambda: database_states(self._path))
+                backend = self._connect()
+                try:
+                    states = engine_call("read the file's state", lambda: database_states(self._path))
+                    if not states == before == (self._first_states or before):
+                        text = f"{str(self._path)!r} was opened, but it has changed since; open it again"
+                        raise InputError.from_text("source", text)
+                except BaseException:
+                    backend.disconnect()
+                    raise
+                self._first_states, self._backend = states, backend
             return self._backend
 
     @contextmanager
