@@ -95,7 +95,7 @@ name = "discovered"
 def registered():
     plan_file.register_query_kind(SumOfAbsoluteValues)
     yield
-    del plan_file.KIND_BY_NAME[SumOfAbsoluteValues.kind]
+    del plan_file.ADDED_KINDS[SumOfAbsoluteValues.kind]
 
 
 @pytest.fixture

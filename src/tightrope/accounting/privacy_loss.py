@@ -6,19 +6,18 @@ import math
 import sys
 import warnings
 from dataclasses import dataclass, field
-from typing import Self, overload
+from typing import TYPE_CHECKING, Self, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tightrope.accounting import sampling, tradeoff
+from tightrope.accounting import tradeoff
 from tightrope.accounting.bounds import Bounds, TrueValueOf
 from tightrope.accounting.curves import Curves, each_of_two, evaluate_each
 from tightrope.accounting.distributions.base import LossDistribution
 from tightrope.accounting.distributions.composition import Composition
 from tightrope.accounting.distributions.profile import MonotoneBrackets
 from tightrope.accounting.epsilon_search import least_epsilon, round_root_to_side, solve_from_guess
-from tightrope.accounting.gaussian_limit import GaussianLimit
 from tightrope.accounting.methods.method import Method
 from tightrope.accounting.methods.select import adds_envelopes, choose_method
 from tightrope.accounting.neighbors import Neighbors
@@ -27,6 +26,9 @@ from tightrope.numerics.arrays import Floats
 from tightrope.numerics.checks import check_integer, check_number
 from tightrope.numerics.checks import check_probability as probability_in_unit
 from tightrope.numerics.rounding import SUBNORMAL
+
+if TYPE_CHECKING:
+    from tightrope.accounting.gaussian_limit import GaussianLimit
 
 MAX_RUNS = 10**12
 MAX_RECORDS = 10**18
@@ -120,6 +122,8 @@ class PrivacyLoss(Curves):
         """
         checked = probability_in_unit("rate", rate, "1 means that everyone takes part, 0 that nobody does")
         relation = self.neighbors.for_sample("poisson_sample", Neighbors.ADD_REMOVE)
+        from tightrope.accounting import sampling
+
         sampling.require_single_release(self.remove, self._releases, "sample")
         sampled = sampling.sample_poisson(self.remove, self.add, checked)
         return PrivacyLoss(*sampled, relation, _stated_for=self._stated_for)
@@ -143,6 +147,8 @@ class PrivacyLoss(Curves):
             remedy = "a subset is no larger than the whole, and nobody holds more records"
             raise InputError("m and n", (m, n), f"such that m <= n <= {MAX_RECORDS:g}", remedy)
         relation = self.neighbors.for_sample("subset_sample", Neighbors.REPLACE_ONE)
+        from tightrope.accounting import sampling
+
         sampling.require_single_release(self.remove, self._releases, "sample")
         sampled = sampling.subset_of(self.remove, self.add, size / population)
         return PrivacyLoss(*sampled, relation, _stated_for=self._stated_for)
@@ -158,6 +164,8 @@ class PrivacyLoss(Curves):
         0.5
         """
         checked = probability_in_unit("probability", probability)
+        from tightrope.accounting import sampling
+
         sampling.require_single_release(self.remove, self._releases, "erase")
         erased = sampling.erase_directions(self.remove, self.add, checked)
         return PrivacyLoss(*erased, self.neighbors, _stated_for=self._stated_for)
@@ -359,6 +367,8 @@ class PrivacyLoss(Curves):
         >>> round((10_000 * approx_dp(0.01).loss).gaussian_limit().mu, 4)
         1.0
         """
+        from tightrope.accounting.gaussian_limit import GaussianLimit
+
         same = self.remove.laws == self.add.laws and self.remove.counts == self.add.counts
         return GaussianLimit.from_loss(*((self.remove,) if same else (self.remove, self.add)))
 

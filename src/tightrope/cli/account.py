@@ -19,7 +19,8 @@ from tightrope.documents.numbers import UP, percent_text, significant_text
 from tightrope.documents.reader import named_keys
 from tightrope.documents.steps import read_steps
 from tightrope.reporting import document_html
-from tightrope.reporting.wording.accounts import STEP_COLUMNS, bound_line, method_text, rate_text, step_line
+from tightrope.reporting.wording.accounts import STEP_COLUMNS, bound_line, method_text, step_line
+from tightrope.reporting.wording.promise import attack_rate_text
 
 if TYPE_CHECKING:
     from tightrope.accounting import PrivacyLoss
@@ -67,7 +68,9 @@ def attack_rate_bounds(loss: PrivacyLoss, rates: Sequence[float], statement: str
 
 def print_attack_table(gain: AttackerGain) -> None:
     """Print the bounds on true-positive rates and on the success of a membership guess, rounded up."""
-    rates = [[rate_text(row.false_positive_rate), rate_text(row.true_positive_rate)] for row in gain.attack]
+    rates = [
+        [attack_rate_text(row.false_positive_rate), attack_rate_text(row.true_positive_rate)] for row in gain.attack
+    ]
     print_table(["false-positive rate", "true-positive rate, at most"], rows=rates, left=0)
     success, eta = percent_text(gain.attack_success, UP), significant_text(gain.total_variation, 6, UP)
     echo_lines(f"total variation {eta}: a guess about membership is right at most {success} of the time.")

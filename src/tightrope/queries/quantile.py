@@ -521,6 +521,11 @@ class quantile(ColumnQuery):
         return self.with_fields(counted=len(together) > 1 or as_millionths(self.q) is None)
 
     @property
+    def range_without_rows(self) -> tuple[float, float] | None:
+        """The range, if the quantile is chosen: a choice has a value even without rows, a counted quantile has none."""
+        return None if self.counted else self.clamp_bounds
+
+    @property
     def all_notes(self) -> tuple[str, ...]:
         """The notes on the method, then the notes for all quantiles."""
         in_days = ("Margins of error are in days.",) if self.time_bounds is not None else ()

@@ -95,6 +95,16 @@ class Query(QueryOptions, ABC):
         return None
 
     @property
+    def largest_groups(self) -> int | None:
+        """The number of groups that are shown, those with the largest values; None: all groups."""
+        return None
+
+    @property
+    def range_without_rows(self) -> tuple[float, float] | None:
+        """The interval of a suppressed value, for a query that has a value even without rows; None for others."""
+        return None
+
+    @property
     def all_notes(self) -> tuple[str, ...]:
         """The ``notes``, and further notes on the method."""
         return self.notes

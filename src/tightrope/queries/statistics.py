@@ -7,13 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tightrope.errors import PlanError
 from tightrope.mechanisms.discrete.box_table import AnyTable, BoxTable
 from tightrope.mechanisms.discrete.integer_mechanism import Integers
 from tightrope.mechanisms.discrete.scaled_noise import WidenedNoise
-from tightrope.mechanisms.exponential import PARTS, Counts, ExponentialChoice, QuantileChoice
 from tightrope.noise.worst_split import NoiseSpec, nearest_eighths
 from tightrope.queries.intervals import (
     OUTSIDE,
@@ -26,6 +25,9 @@ from tightrope.queries.intervals import (
 from tightrope.randomness.bits import Stream
 from tightrope.tables.expressions.expression import Term
 from tightrope.tables.request import FixedPoint, Measure
+
+if TYPE_CHECKING:
+    from tightrope.mechanisms.exponential import Counts, ExponentialChoice, QuantileChoice
 
 # The grid on which a column's values are summed: fine enough for a negligible error, coarse enough not to overflow.
 
@@ -115,6 +117,8 @@ class NoisyStatistic:
     def exact_step(self) -> Decimal:
         """The exact ``step_size``: the grid step of a sum, or the unit of a choice's distances, in rows."""
         if self.choice is not None:
+            from tightrope.mechanisms.exponential import PARTS
+
             return Decimal(1) / PARTS
         return Decimal(1) if self.measure.fixed_point is None else self.measure.fixed_point.step
 
@@ -195,6 +199,8 @@ class Noise:
         """The mechanism of a choice; raises ``InputError`` unless the vector's noise dominates the choice."""
         if isinstance(self.table, BoxTable):
             raise TypeError(self.vector.statistic_name)
+        from tightrope.mechanisms.exponential import ExponentialChoice
+
         return ExponentialChoice.from_table(self.table, self.noise_mechanism.factor)
 
     def choose_cell(self, counts: Counts, previous_results: Mapping[NoisyStatistic, Any]) -> int:

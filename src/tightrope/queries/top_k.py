@@ -60,6 +60,11 @@ class top_k(Query):
             raise PlanError("by", options.by, "a column", "say which groups are compared: by='city'")
         self._set_fields(k=check_integer("k", self.k))
 
+    @property
+    def largest_groups(self) -> int | None:
+        """The number of groups that are shown."""
+        return self.k
+
     def noisy_statistics(self) -> tuple[NoisyStatistic, ...]:
         """Return one count, also used as the key count if keys are discovered."""
         return (row_count(ROW_COUNT, self.asked.relative_noise_size),)

@@ -23,7 +23,6 @@ from tightrope.documents.release import (
 )
 from tightrope.mechanisms.discrete.box_table import BoxTable
 from tightrope.queries.count import count as count_query
-from tightrope.queries.quantile import quantile
 from tightrope.queries.query_group import QueryGroup
 from tightrope.queries.statistics import Noise, NoisyStatistic, draw_joint_points
 from tightrope.release.answers import Answer, Answers
@@ -324,13 +323,12 @@ def _suppress_empty_quantiles(tasks: Sequence[QueryGroup], answers: dict[Query, 
         if isinstance(question, count_query)
     }
     selected = [
-        (task, question)
+        (task, question, question.range_without_rows)
         for task in tasks
         for question in task.ordered_queries
-        if isinstance(question, quantile) and not question.counted
+        if question.range_without_rows is not None
     ]
-    for task, question in selected:
-        low, high = question.clamp_bounds
+    for task, question, (low, high) in selected:
         # Counts of all groups together, and of each group: the last term of ``by`` is the cell.
         for by in {(), tuple(map(str, task.by[:-1]))}:
             columns = question.key_columns if by else ()

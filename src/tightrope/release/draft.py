@@ -28,7 +28,6 @@ from tightrope.queries.count import count_distinct
 from tightrope.queries.query import Query
 from tightrope.queries.query_group import QueryGroup, bounded_notes, bounds_for_query, rows_used
 from tightrope.queries.statistics import Noise, NoisyStatistic
-from tightrope.queries.top_k import top_k
 from tightrope.release.bias_check import planned_costs
 from tightrope.release.consistency import ConsistencyPlan, ConsistentFit, fit_consistent_answers, with_remaining_noise
 from tightrope.release.settings import (
@@ -327,7 +326,7 @@ class NoisePlan:
                 for name, term in zip(question.key_columns, question.asked.terms, strict=False)
                 if isinstance(term, Cut) and not question.asked.part_edges
             },
-            "k": question.k if isinstance(question, top_k) else None,
+            "k": question.largest_groups,
             "notes": [
                 *accuracy.reader_notes(),
                 *bounded_notes(bounds, self.person, question.asked.by),

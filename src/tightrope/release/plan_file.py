@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
+from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -28,17 +29,8 @@ from tightrope.documents.reader import (
 )
 from tightrope.documents.release import PublisherPart
 from tightrope.errors import InputError, LedgerError, PlanError, quoted_names, suggest_nearest
-from tightrope.queries.count import count, count_distinct
-from tightrope.queries.histogram import histogram
-from tightrope.queries.mean import mean, sum
-from tightrope.queries.moments import correlation, covariance, standard_deviation, variance
 from tightrope.queries.options import ENTRIES
-from tightrope.queries.proportion import proportion
-from tightrope.queries.quantile import quantile
 from tightrope.queries.query import Query
-from tightrope.queries.ratio import ratio
-from tightrope.queries.regression import regression
-from tightrope.queries.top_k import suppressed_count, top_k
 from tightrope.release.plan import Plan
 from tightrope.release.plan_sections import (
     BudgetSection,
@@ -55,30 +47,39 @@ from tightrope.tables import PublicTableSource, Table, open_on_spark, open_sourc
 if TYPE_CHECKING:
     from tightrope.ledger import Account, Limit
 
-QUERY_KINDS: tuple[type[Query], ...] = (
-    count,
-    count_distinct,
-    sum,
-    mean,
-    histogram,
-    quantile,
-    proportion,
-    ratio,
-    variance,
-    standard_deviation,
-    covariance,
-    correlation,
-    regression,
-    top_k,
-    suppressed_count,
-)
-KIND_BY_NAME: dict[str, type[Query]] = {kind.kind: kind for kind in QUERY_KINDS}
-"""The kinds of questions that a plan file can name; ``register_query_kind`` adds to them."""
+QUERY_KINDS = {
+    "count": "count",
+    "count_distinct": "count",
+    "sum": "mean",
+    "mean": "mean",
+    "histogram": "histogram",
+    "quantile": "quantile",
+    "proportion": "proportion",
+    "ratio": "ratio",
+    "variance": "moments",
+    "standard_deviation": "moments",
+    "covariance": "moments",
+    "correlation": "moments",
+    "regression": "regression",
+    "top_k": "top_k",
+    "suppressed_count": "top_k",
+}
+"""The kinds of questions, with the module of ``tightrope.queries`` that defines each: loaded if a plan uses it."""
+ADDED_KINDS: dict[str, type[Query]] = {}
+"""Further kinds, by name: those of ``register_query_kind``."""
+
+
+def query_class(kind: str) -> type[Query]:
+    """Return the class of a kind of question that is in ``QUERY_KINDS`` or ``ADDED_KINDS``."""
+    if kind in ADDED_KINDS:
+        return ADDED_KINDS[kind]
+    found: type[Query] = getattr(import_module(f"tightrope.queries.{QUERY_KINDS[kind]}"), kind)
+    return found
 
 
 def register_query_kind(kind: type[Query]) -> None:
     """Allow questions of this kind in plan files; raises ``InputError`` if another kind has the name."""
-    if KIND_BY_NAME.setdefault(kind.kind, kind) is not kind:
+    if kind.kind in QUERY_KINDS or ADDED_KINDS.setdefault(kind.kind, kind) is not kind:
         raise InputError("kind", kind.kind, "a name that no other kind of question has", "rename the new kind")
 
 
@@ -124,21 +125,21 @@ class PlanDocument(Part, frozen=True, kw_only=True):
         queries = []
         for number, entry in enumerate(self.question, start=1):
             location, kind = f"question {number}", entry.get("kind")
-            kinds = (*KIND_BY_NAME, MEDIAN)
+            kinds = (*QUERY_KINDS, *ADDED_KINDS, MEDIAN)
             if kind not in kinds:
                 suggestion = QUANTILE_ADVICE if kind in UNAVAILABLE_KINDS else suggest_nearest(kind, kinds)
                 problem = "missing" if kind is None else f"{kind!r} is not available"
                 text = f"{problem}; {suggestion or f'kinds: {quoted_names(kinds)}'}"
                 raise PlanError.from_text(f"{location} kind", text)
-            query_class = KIND_BY_NAME["quantile" if kind == MEDIAN else kind]
+            question_class = query_class("quantile" if kind == MEDIAN else str(kind))
             if kind == MEDIAN and "q" in entry:
                 raise PlanError.from_text(f"{location} ({kind})", MEDIAN_ADVICE)
-            known_keys = ("kind", *(key for key in query_class.entries if (kind, key) != (MEDIAN, "q")), *ENTRIES)
+            known_keys = ("kind", *(key for key in question_class.entries if (kind, key) != (MEDIAN, "q")), *ENTRIES)
             unknown_key = next((key for key in entry if key not in known_keys), None)
             if unknown_key is not None:
                 raise unknown_key_error(PlanError, f"{location} ({kind})", unknown_key, known_keys)
             with named_keys(location):
-                queries.append(make_question(query_class, entry))
+                queries.append(make_question(question_class, entry))
         return tuple(queries)
 
 

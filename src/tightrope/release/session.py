@@ -61,7 +61,6 @@ from tightrope.release.series_dates import (
     series_length,
 )
 from tightrope.release.settings import UnitSpec, check_delta, person_of, refuse_column_name, resolve_unit
-from tightrope.release.suggest import bounds_question, refuse_each_row, rows_question, suggested_bounds, suggested_rows
 from tightrope.tables import Expression, PublicTableSource, attach_public_tables, open_source
 from tightrope.tables.memory import check_row_memory
 
@@ -475,6 +474,8 @@ class Session(SingleUseObject):
         Counts the values along the whole axis, privately, and returns a rough range of nearly all of them. A publicly
         known range is better and costs no budget. ``print`` the result for the warning.
         """
+        from tightrope.release.suggest import bounds_question, suggested_bounds
+
         question = bounds_question(column, where, self.schema)
         plan = self.plan([question], budget_fraction=budget_fraction)
         ((noise,),) = plan.noises()
@@ -495,6 +496,8 @@ class Session(SingleUseObject):
         ``largest_rows``: the maximum number of rows of a person, from public knowledge; only with it are there upper
         limits. ``key`` names the release in a ledger: repeating it returns the same suggestion without a new charge.
         """
+        from tightrope.release.suggest import refuse_each_row, rows_question, suggested_rows
+
         refuse_each_row(self._person)
         maximum = None if largest_rows is None else check_integer("largest_rows", largest_rows)
         plan = self.plan([rows_question(where)], budget_fraction=budget_fraction, key=key)

@@ -14,7 +14,7 @@ from tightrope.documents.release import read_result
 from tightrope.errors import InputError, SchemaError
 from tightrope.queries.intervals import IndependentPair
 from tightrope.queries.ratio import RatioInterval
-from tightrope.release.plan_file import KIND_BY_NAME as KNOWN
+from tightrope.release.plan_file import QUERY_KINDS as KNOWN
 from tightrope.release.plan_file import load_plan_file
 
 pytestmark = pytest.mark.usefixtures("planned_once")

@@ -14,7 +14,9 @@ import pytest
 from tightrope.documents.document import to_json_text
 from tightrope.documents.plan_ledger import PLAN_FILE
 from tightrope.errors import InputError, PlanError
-from tightrope.release import count, mean, median
+from tightrope.queries.count import count
+from tightrope.queries.mean import mean
+from tightrope.queries.quantile import median
 from tightrope.release.plan_file import PlanDocument, load_plan_file, read_plan_document
 from tightrope.release.plan_sections import PrivacyUnitSection, SourceSection
 

@@ -16,7 +16,7 @@ from tightrope.documents.budget import BUDGET_ARGUMENTS
 from tightrope.errors import InputError, InsufficientBudgetError, TightropeError
 from tightrope.queries.options import ENTRIES
 from tightrope.release import Session
-from tightrope.release.plan_file import KIND_BY_NAME, PLAN_KEYS, PlanDocument, load_plan_file
+from tightrope.release.plan_file import PLAN_KEYS, QUERY_KINDS, PlanDocument, load_plan_file, query_class
 from tightrope.release.plan_sections import BudgetSection
 from tightrope.tables import Dialect, open_source
 
@@ -110,7 +110,7 @@ def test_every_parameter_has_its_key():
     for key in PLAN_KEYS.values():
         table, _, name = key.rpartition(" ") if " " in key else (key, "", "")
         assert key in sections or _has(sections, table.strip("[]"), name)
-    for kind in KIND_BY_NAME.values():
+    for kind in map(query_class, QUERY_KINDS):
         options = set(inspect.signature(kind).parameters)
         assert options == {*ENTRIES, *kind.entries}
 

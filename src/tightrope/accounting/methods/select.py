@@ -24,16 +24,12 @@ from tightrope.accounting.distributions.atoms import Atoms
 from tightrope.accounting.distributions.base import BoundArrays, LossDistribution
 from tightrope.accounting.distributions.base import mirror_bounds as closed_form_mirrored
 from tightrope.accounting.distributions.composition import Composition
-from tightrope.accounting.methods import contour
 from tightrope.accounting.methods.adaptive_range import AdaptiveRangeMethod, adaptive_range_method
-from tightrope.accounting.methods.contour import ContourMethod
 from tightrope.accounting.methods.enumeration import enumerate_composition, enumerate_reverse_composition
 from tightrope.accounting.methods.grid import GridMethod
-from tightrope.accounting.methods.laplace_sum import flat_sum
 from tightrope.accounting.methods.lattice import Lattice
 from tightrope.accounting.methods.lattice_method import LatticeMethod, on_lattice
 from tightrope.accounting.methods.method import Method
-from tightrope.accounting.methods.smoothing import build_smoothing_method
 from tightrope.numerics.arrays import Floats
 from tightrope.numerics.rounding import ROUND_OFF
 
@@ -141,7 +137,11 @@ def choose_pair_method(total: Composition) -> Method:
         return on_one_lattice
     if (finite := enumerate_composition(total)) is not None:
         return ClosedFormMethod(finite, "enumeration", cache(lambda: enumerate_reverse_composition(total)))
-    # Distributions with densities; the grid is the fallback of all others.
+    # Distributions with densities; the grid is the fallback of all others. Releases of integer noise load none of them.
+    from tightrope.accounting.methods.contour import ContourMethod, contour_applies
+    from tightrope.accounting.methods.laplace_sum import flat_sum
+    from tightrope.accounting.methods.smoothing import build_smoothing_method
+
     fallback = build_smoothing_method(total, GridMethod(total))
-    applies = contour.contour_applies(total)
+    applies = contour_applies(total)
     return ContourMethod(total, fallback) if applies else flat_sum(total, fallback) or fallback

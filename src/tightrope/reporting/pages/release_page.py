@@ -27,7 +27,6 @@ from tightrope.reporting.charts.page_charts import (
 )
 from tightrope.reporting.pages.blocks import EmbeddedFile, embedded_files, template_environment
 from tightrope.reporting.wording import promise, sentences
-from tightrope.reporting.wording.accounts import rate_text
 from tightrope.reporting.wording.answers import Answer, RoundedValues, extra_columns, printed_row, shown_answers
 from tightrope.reporting.wording.method import MethodAppendix, release_method
 from tightrope.reporting.wording.partial_release import PartialMechanism, PartialRelease, read_release
@@ -316,8 +315,8 @@ def privacy_view(certificate: Certificate, kinds: Mapping[str, str]) -> PrivacyV
 def attack_rate_line(catch: promise.AttackRate) -> dict[str, str]:
     """Return a line of the table of attacks."""
     return {
-        "false": rate_text(catch.false_positive_rate),
-        "true": rate_text(catch.true_positive_rate),
+        "false": promise.attack_rate_text(catch.false_positive_rate),
+        "true": promise.attack_rate_text(catch.true_positive_rate),
         "times": significant_text(catch.times_chance, 3, UP),
     }
 

@@ -12,7 +12,6 @@ from tightrope.documents.numbers import (
     NEAREST,
     UP,
     percent_text,
-    shortest_decimal,
     significant_text,
     terminal_text,
 )
@@ -42,17 +41,6 @@ def method_text(name: str) -> str:
     ('contour integration', 'moments accountant')
     """
     return METHOD_NAMES.get(name, name)
-
-
-def rate_text(rate: float) -> str:
-    """Return a false- or true-positive rate in percent, rounded up; with at least three significant digits.
-
-    >>> rate_text(0.00214), rate_text(0.001), rate_text(0.5462)
-    ('0.214 %', '0.1 %', '54.7 %')
-    """
-    if rate >= 0.1:
-        return percent_text(rate, UP)
-    return f"{significant_text(shortest_decimal(rate).scaleb(2), 3, UP)} %"
 
 
 def bound_text(value: float | None, count: int, rounding: str) -> str:

@@ -8,7 +8,15 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from tightrope.documents.escaping import A_PERSON, escape_control_chars
-from tightrope.documents.numbers import UP, Guesses, one_in, significant_text, times_text
+from tightrope.documents.numbers import (
+    UP,
+    Guesses,
+    one_in,
+    percent_text,
+    shortest_decimal,
+    significant_text,
+    times_text,
+)
 from tightrope.documents.privacy_unit import PrivacyUnit
 from tightrope.documents.release import ReleaseCertificate
 from tightrope.documents.wording import AttackWording, protected_group_text
@@ -37,6 +45,17 @@ class AttackRate:
     def times_chance(self) -> float:
         """The ratio of people recognized to those that a blind guess finds."""
         return self.true_positive_rate / self.false_positive_rate
+
+
+def attack_rate_text(rate: float) -> str:
+    """Return a false- or true-positive rate in percent, rounded up; with at least three significant digits.
+
+    >>> attack_rate_text(0.00214), attack_rate_text(0.001), attack_rate_text(0.5462)
+    ('0.214 %', '0.1 %', '54.7 %')
+    """
+    if rate >= 0.1:
+        return percent_text(rate, UP)
+    return f"{significant_text(shortest_decimal(rate).scaleb(2), 3, UP)} %"
 
 
 def guarantee_points(certificate: Certificate) -> list[Point]:
