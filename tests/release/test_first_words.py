@@ -7,6 +7,7 @@ from pathlib import Path
 import pandas as pd
 import pyarrow as pa
 import pytest
+from msgspec import structs
 
 import tightrope as tr
 from tightrope.documents.release import PlannedCosts, PlannedCount
@@ -175,7 +176,17 @@ def test_what_all_answers_have_in_common_is_said_once() -> None:
 
 def test_counts_of_what_was_left_out_that_tell_nothing_say_so() -> None:
     counts = tuple(PlannedCount(answers=(), statistic="rows, used", half_width_95=half) for half in (20.0, 20_680.0))
-    assert "bias_check = 0" in costs_lines(PlannedCosts(budget_fraction="0.02", counts=counts))[-1]
+    header, useful, summary = costs_lines(PlannedCosts(budget_fraction="0.02", counts=counts))
+    assert header.startswith("At most 2 % of this budget")
+    assert useful.endswith("± 20")
+    assert "1 other count of rows or values: ± 20,680. " in summary
+    assert "bias_check = 0" in summary
+    assert (
+        "2 counts of rows or values: ± 20,680 or more"
+        in costs_lines(
+            PlannedCosts(budget_fraction="0.02", counts=(counts[1], structs.replace(counts[1], half_width_95=1e6)))
+        )[-1]
+    )
     assert "bias_check = 0" not in costs_lines(PlannedCosts(budget_fraction="0.02", counts=counts[:1]))[-1]
 
 

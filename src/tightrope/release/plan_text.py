@@ -19,7 +19,7 @@ from tightrope.reporting.wording.sentences import (
 )
 
 LARGE_TABLE_ROWS = 10_000
-"""The largest group for which errors are stated; larger errors of the bias estimates are reported as too noisy."""
+"""The largest group for which errors are stated; bias estimates with a larger error are summarized in one line."""
 BIAS_NOT_ESTIMATED = (
     "Not estimated: the bias from limiting rows and clamping values. To estimate it with 2 % of this budget, set "
     "bias_check = 0.02 (in a plan file under [budget])."
@@ -70,17 +70,22 @@ def costs_lines(costs: PlannedCosts | None) -> list[str]:
     header = (
         f"At most {percent.normalize():f} % of this budget estimates the bias from limiting rows and clamping values:"
     )
+    useful = [count for count in costs.counts if count.half_width_95 <= LARGE_TABLE_ROWS]
     counts = (
-        f"{statistic_text(count.statistic)} ({escape_control_chars(', '.join(count.answers))}): "
+        f"  {statistic_text(count.statistic)} ({escape_control_chars(', '.join(count.answers))}): "
         f"± {positional_text(count.half_width_95, 2, UP)}"
-        for count in costs.counts
+        for count in useful
     )
-    is_too_noisy = any(count.half_width_95 > LARGE_TABLE_ROWS for count in costs.counts)
-    advice = [
-        f"For a table of about {LARGE_TABLE_ROWS:,} rows these estimates are too noisy: with bias_check = 0 it is used "
-        "for answers."
-    ]
-    return [header, *(f"  {line}" for line in dict.fromkeys(counts)), *(advice if is_too_noisy else [])]
+    noisy = [count.half_width_95 for count in costs.counts if count.half_width_95 > LARGE_TABLE_ROWS]
+    if not noisy:
+        return [header, *dict.fromkeys(counts)]
+    others = f"{len(noisy)} {'other ' if useful else ''}{'count' if len(noisy) == 1 else 'counts'}"
+    summary = (
+        f"  {others} of rows or values: ± {positional_text(min(noisy), 2, UP)}"
+        f"{' or more' if max(noisy) > min(noisy) else ''}. In a smaller table this says nothing; set bias_check = 0 to "
+        "use this part of the budget for the answers."
+    )
+    return [header, *dict.fromkeys(counts), summary]
 
 
 def shared_notes(answers: Sequence[PlannedAnswer]) -> list[str]:
