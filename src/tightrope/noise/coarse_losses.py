@@ -92,7 +92,7 @@ class CoarseLosses:
         tail = GeometricTail(
             math.log(entry) + np.log(np.array([weight / TOTAL for weight in block])),
             entry * np.array([value / TOTAL for value in block_sums]),
-            -math.log1p(-((TOTAL - escape) / TOTAL)),
+            _negative_log(escape),
         )
         return cls(logs, sums_above, tail)
 
@@ -192,6 +192,11 @@ class CoarseLosses:
         masses = np.where(positive | negative, near - far, 1 - near - far)
         scale = np.where(positive | negative, near, 1.0)
         return masses, self._sum_error(int(max(abs(starts[0]), abs(ends[-1])))) * scale
+
+
+def _negative_log(weight: int) -> float:
+    """Return −log(weight / 2¹²⁸) with a relative error of a few roundings: a formula for each side of ½."""
+    return math.log(TOTAL / weight) if 2 * weight < TOTAL else -math.log1p(-((TOTAL - weight) / TOTAL))
 
 
 def _end_atoms(

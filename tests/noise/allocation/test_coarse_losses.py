@@ -72,3 +72,14 @@ def test_splits_are_enumerated_where_the_bound_would_cost_more_than_a_hundredth(
     assert cheap.bounds_splits and cheap.avoidable_noise <= MAX_AVOIDABLE_NOISE
     few = CompositionGroup((NoiseSpec("count", 8, True, True),), SplitBounds(20, 20, 20))
     assert not allocate_noise([few], Budget(epsilon=1, delta=1e-6)).bounds_splits
+
+
+@pytest.mark.parametrize("ratio", [0.5, 0.01, 1e-6, 1e-8, 1e-12, 1e-15, 1e-16, 1e-17])
+@pytest.mark.parametrize("shift", [1, 2, 7])
+def test_the_largest_loss_of_a_steep_tail_is_not_below_the_exact_one(ratio, shift):
+    """The tail falls by this ratio from cell to cell, so a shift by s loses s times its logarithm."""
+    table = NoiseTable.from_probabilities([1.0], tail_ratio=ratio)
+    cells = CoarseLosses.from_table(table).loss_cells(shift)
+    exact = table.atoms_for_shift(shift).largest_loss
+    assert float(np.max(cells.upper)) >= exact * (1 - 2.0**-52)
+    assert float(np.max(cells.upper)) == pytest.approx(exact, rel=1e-12)
