@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import math
 from dataclasses import dataclass, field, replace
@@ -244,3 +245,22 @@ def test_groups_in_cells_cannot_be_discovered(table: pd.DataFrame) -> None:
     with pytest.raises(PlanError, match="cannot be discovered"):
         group_queries([RowsInCells("x", by="g")], person, schema)
     assert group_queries([RowsInCells("x", by="g", keys=["a"])], person, schema)
+
+
+def test_texts_do_not_test_for_the_name_of_a_kind():
+    """Texts follow from attributes of a query and from the statistics in a document, so that they fit new kinds."""
+    kinds = {*plan_file.QUERY_KINDS, plan_file.MEDIAN}
+    rooms = [
+        Path(tr.__file__).parent / room for room in ("reporting", "cli", "studio", "documents", "release", "queries")
+    ]
+    tested = [
+        (path.name, ast.unparse(node))
+        for room in rooms
+        for path in room.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Compare)
+        and any(isinstance(one, ast.Attribute) and one.attr == "kind" for one in ast.walk(node))
+        and any(isinstance(one, ast.Constant) and one.value in kinds for one in ast.walk(node))
+    ]
+    former = ("release.py", "part.kind == 'count_distinct'")  # titles of documents of version 0.2.0 and before
+    assert tested == [former]

@@ -189,7 +189,7 @@ def _show_answer(answer: PlannedAnswer, answers: Sequence[PlannedAnswer], shared
         echo_lines(f"{MARGIN} ± {significant_text(error.half_width_95, 3, UP)}{limit}")
     if error.half_width_95 is None or answer.keys == "discovered":
         # Errors at each group size, and the probability that the group is suppressed.
-        expected = expected_error_label(answer.kind)
+        expected = expected_error_label(answer)
         columns = ["rows in a group" if answer.by else "rows", expected, "95 % margin ±", "P(suppressed)"]
         rows = [
             [

@@ -54,6 +54,7 @@ class proportion(Query):
         "Where the two noisy counts add up to less than 1, the proportion is suppressed and the interval is from 0 to "
         "1.",
     )
+    remedy_for_texts = "say what counts as true, as in {column} == 'yes'"  # a comparison is nearly always meant
     entries = ("column",)
 
     def __str__(self) -> str:

@@ -59,6 +59,8 @@ class Query(QueryOptions, ABC):
     """The numbers of rows by which people are counted; empty for queries about rows."""
     notes: ClassVar[tuple[str, ...]] = ()
     """Notes that readers need to interpret the answers."""
+    remedy_for_texts: ClassVar[str] = "cast it, or declare its type"
+    """The remedy in the error for a ``{column}`` that has no numbers."""
     entries: ClassVar[tuple[str, ...]] = ()
     """The plan file keys of this kind of query, named like its fields."""
     entry_defaults: ClassVar[Mapping[str, object]] = {}

@@ -289,10 +289,9 @@ def _check_columns(question: Query, schema: Schema) -> None:
         if isinstance(measure, DistinctCount) and kind == "other":
             raise SchemaError("column", str(term), "a column of plain values", "make one text of them first")
         if not isinstance(measure, DistinctCount) and kind not in NUMERIC_KINDS:
-            column, remedy = str(term), "cast it, or declare its type"
-            if question.kind == "proportion":  # a comparison is nearly always meant
-                column_text = column if column.isidentifier() else f'column("{escape_control_chars(column)}")'
-                remedy = f"say what counts as true, as in {column_text} == 'yes'"
+            column = str(term)
+            column_text = column if column.isidentifier() else f'column("{escape_control_chars(column)}")'
+            remedy = question.remedy_for_texts.format(column=column_text)
             found = KIND_DESCRIPTIONS.get(kind, kind)
             text = f"{column!r} is a column of {found}, but {question.kind!r} needs numbers; {remedy}"
             raise SchemaError.from_text("column", text)

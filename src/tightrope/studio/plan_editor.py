@@ -28,6 +28,7 @@ from tightrope.studio.plan_form import SAID, EditorState, PlanForm, PromiseForm,
 from tightrope.tables import Column
 
 if TYPE_CHECKING:
+    from tightrope.queries.query import Query
     from tightrope.release.plan_file import PlanFile
 
 # Choices that the page offers: kinds of questions with their fields, and the stops of its sliders.
@@ -191,9 +192,9 @@ def _question_table(opened: EditorState, wish: QuestionForm) -> dict[str, Any]:
         said[name] = list(value) if isinstance(value, tuple) else value
     said |= {"by": [_require_column(opened, name) for name in wish.by], "keys": list(wish.keys), "weight": wish.weight}
     entry = {name: value for name, value in said.items() if value not in (None, [], 1.0)}
-    if kind.kind == "quantile" and wish.q is not None:
+    if "q" in kind.fields and wish.q is not None:
         # Quantiles of one column differ by q, so q is part of the name.
-        what = "median" if wish.q == 0.5 else f"quantile_{wish.q:g}"
+        what = "median" if wish.q == 0.5 else f"{kind.kind}_{wish.q:g}"
         entry["name"] = "_".join([what, entry["column"], *(["by", *wish.by] if wish.by else [])])
     return {"kind": kind.kind, **entry}
 
@@ -239,23 +240,24 @@ def rows_needed(accuracy: Accuracy) -> int | None:
 
 def close_words(accuracy: Accuracy) -> str:
     """Return ``CLOSE_ENOUGH`` in words for the question."""
-    if accuracy.question.counts or accuracy.question.kind == "histogram":
-        return "5 % of the group"
-    if accuracy.question.kind == "sum":
-        return "5 % of the largest sum possible"
+    if accuracy.question.additive:
+        return "5 % of the largest sum possible" if _clamped_ranges(accuracy.question) else "5 % of the group"
     return f"± {significant_text(CLOSE_ENOUGH * _reference_size(accuracy, 1), 3)}, a twentieth of the range"
 
 
 def _reference_size(accuracy: Accuracy, rows: int) -> float:
     """Return the reference value for an error; 0 if the question has none."""
     question = accuracy.question
-    if question.counts or question.kind == "histogram":
-        return rows
-    ranges = [ends for _, ends in question.clamped_columns if ends is not None]
+    ranges = _clamped_ranges(question)
     if not ranges:
-        return 0.0
+        return rows if question.additive else 0.0
     low, high = ranges[0]
-    return rows * max(abs(low), abs(high)) if question.kind == "sum" else high - low
+    return rows * max(abs(low), abs(high)) if question.additive else high - low
+
+
+def _clamped_ranges(question: Query) -> list[tuple[float, float]]:
+    """Return the ranges to which the values of a question are clamped."""
+    return [ends for _, ends in question.clamped_columns if ends is not None]
 
 
 def rows_words(rows: int | None) -> str:

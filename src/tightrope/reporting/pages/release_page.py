@@ -189,7 +189,7 @@ def page_view(document: ReleaseResult | PartialRelease) -> ReleasePage:
         answer if first_with[answer.statement] == answer.anchor else replace(answer, statement="") for answer in answers
     ]
     left_out = sentences.bias_statements(document)
-    privacy = privacy_view(document.certificate, {answer.name: answer.kind for answer in read})
+    privacy = privacy_view(document.certificate)
     promised = privacy_promise(document.certificate)
     about = document.about or PublisherPart()
     publisher_facts = (
@@ -262,15 +262,15 @@ def answer_view(answer: Answer, place: str, most_lines: int = MOST_LINES) -> Ans
         statement=answer.error.statement,
         missing_groups=sentences.missing_groups_text(answer),
         typical_error=sentences.typical_error(answer),
-        error_label=sentences.expected_error_label(answer.kind).capitalize(),
+        error_label=sentences.expected_error_label(answer).capitalize(),
         error_rows=sentences.error_rows(answer),
         noise=sentences.noise_lines(answer),
         notes=answer.notes,
     )
 
 
-def privacy_view(certificate: Certificate, kinds: Mapping[str, str]) -> PrivacyView:
-    """Return the section on how the privacy guarantee was computed; ``kinds`` are those of the answers, by name."""
+def privacy_view(certificate: Certificate) -> PrivacyView:
+    """Return the section on how the privacy guarantee was computed."""
     # Families from the best to the worst, with the length of their bars in percent.
     known = sorted(
         (other.relative_error, other.family)
@@ -288,10 +288,15 @@ def privacy_view(certificate: Certificate, kinds: Mapping[str, str]) -> PrivacyV
             }
             for error, family in known
         ]
+    statistics_by_answer: dict[str, set[str]] = {}
+    for mechanism in certificate.mechanisms:
+        for name in mechanism.answers:
+            statistics_by_answer.setdefault(name, set()).add(mechanism.statistic)
+    means = {name for name, statistics in statistics_by_answer.items() if statistics >= sentences.MEAN_STATISTICS}
     mechanisms = [
         {
             "answers": ", ".join(mechanism.answers),
-            "statistic": mechanism_statistic_text(mechanism, {kinds.get(name, "") for name in mechanism.answers}),
+            "statistic": mechanism_statistic_text(mechanism, means),
             "family": sentences.family_text(mechanism.family),
             "unit": str(mechanism.unit),
             "sensitivity": sensitivity_text(mechanism.sensitivity_per_row, mechanism.unit),
@@ -329,18 +334,18 @@ COLUMN_STATISTICS = {
 """Statistics of a column with their own wording; the others end in "of" and the column."""
 
 
-def mechanism_statistic_text(mechanism: ReleasedMechanism | PartialMechanism, kinds: AbstractSet[str]) -> str:
+def mechanism_statistic_text(mechanism: ReleasedMechanism | PartialMechanism, means: AbstractSet[str]) -> str:
     """Return the statistic with its column and groups; a statistic whose name includes its column is left as it is.
 
-    ``kinds``: those of the answers that use it; the sum of a mean is a centered sum.
+    ``means``: the names of the answers that are means; the sum of a mean is a centered sum.
 
-    >>> mechanism_statistic_text(PartialMechanism(statistic="sum", column="age", by=("city", "year")), {"sum"})
+    >>> mechanism_statistic_text(PartialMechanism(statistic="sum", column="age", by=("city", "year")), set())
     'sum of age by city, year'
     >>> mechanism_statistic_text(PartialMechanism(statistic="sum of squares of age", column="age"), set())
     'sum of squares of age'
     """
     statistic, column, by = mechanism.statistic, mechanism.column, ", ".join(mechanism.by)
-    is_centered = statistic == "sum" and kinds == {"mean"}
+    is_centered = statistic == "sum" and bool(mechanism.answers) and means >= set(mechanism.answers)
     named = sentences.CENTERED_SUM if is_centered else sentences.statistic_text(statistic)
     if " of " not in statistic and column:
         named = COLUMN_STATISTICS.get(statistic, f"{named} of {{}}").format(column)

@@ -33,6 +33,8 @@ from tightrope.reporting.wording.partial_release import (
 
 FEWEST_ON_AN_AXIS = 5  # a numeric axis with fewer groups is mostly empty: a list reads better
 _MEASURES = frozenset((*MEASURES, *PAID))
+TRUE_AND_FALSE_ROWS = "ones or zeros"
+"""The statistic of a proportion, in documents; proportions are shown in percent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +189,7 @@ def shown_answer(source: AnswerDocument | PartialAnswer) -> Answer:
     ranked = any("best_rank" in record for record in source.rows)
     unit = (source.unit or "").strip()
     time_unit = unit if unit in TIME_UNITS else ""
-    in_percent = source.kind == "proportion" and not source.unit
+    in_percent = any(noise.statistic == TRUE_AND_FALSE_ROWS for noise in source.noise) and not source.unit
     factor = 100 if in_percent else 1
     edges_by_name = {**source.bands, **({by[-1]: source.edges} if source.edges and by else {})}
     rows = [_shown_row(record, by, edges_by_name, factor, time_unit) for record in source.rows]

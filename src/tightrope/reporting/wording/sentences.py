@@ -31,6 +31,8 @@ STATISTICS = {
     "rows, all": "number of all rows",
 }
 """Statistics as displayed, by their names in certificates; others are displayed unchanged."""
+MEAN_STATISTICS = {"sum", "usable values"}
+"""The statistics of a mean; the sum is centered if an answer has both."""
 CENTERED_SUM = "centered sum"
 """The sum of a mean as displayed: of the values minus the middle of their range, which halves the sensitivity."""
 CENTERED_SUM_MEANING = "the sum of the differences from the middle of the range"
@@ -143,15 +145,20 @@ def statistic_text(name: str) -> str:
     return STATISTICS.get(name, name)
 
 
-def noise_statistic_text(name: str, kind: str) -> str:
-    """Return a statistic as displayed: the sum of a mean is of distances from the middle of its range."""
-    return CENTERED_SUM if (name, kind) == ("sum", "mean") else statistic_text(name)
+def has_centered_sum(answer: Answer | PlannedAnswer) -> bool:
+    """Return whether an answer is a mean: a sum of distances from the middle of a range, over the number of values."""
+    return {noise.statistic for noise in answer.noise} >= MEAN_STATISTICS
+
+
+def noise_statistic_text(name: str, answer: Answer | PlannedAnswer) -> str:
+    """Return a statistic of an answer as displayed: the sum of a mean is of distances from the middle of its range."""
+    return CENTERED_SUM if name == "sum" and has_centered_sum(answer) else statistic_text(name)
 
 
 def noise_label(noise: NoiseUsed, answer: PlannedAnswer, answers: Sequence[PlannedAnswer]) -> str:
     """Return the statistic of a planned answer as displayed; the first centered sum among the answers is explained."""
-    label = noise_statistic_text(noise.statistic, answer.kind)
-    if label != CENTERED_SUM or answer is not next(other for other in answers if other.kind == answer.kind):
+    label = noise_statistic_text(noise.statistic, answer)
+    if label != CENTERED_SUM or answer is not next(filter(has_centered_sum, answers)):
         return label
     return f"{label} ({CENTERED_SUM_MEANING})"
 
@@ -224,16 +231,16 @@ def _margin_text(answer: Answer, half_width: float) -> str:
     return same[-1] if same else significant_text(half_width, 3, UP)
 
 
-def expected_error_label(kind: str) -> str:
-    """Return the name of the expected errors of a kind of query: those of a mean are upper bounds."""
-    return "expected absolute error, at most" if kind == "mean" else "expected absolute error"
+def expected_error_label(answer: Answer | PlannedAnswer) -> str:
+    """Return the name of the expected errors of an answer: those of a mean are upper bounds."""
+    return "expected absolute error, at most" if has_centered_sum(answer) else "expected absolute error"
 
 
 def noise_lines(answer: Answer) -> list[dict[str, str]]:
     """Return one line for each noise: its statistic, its family, the reason for it, and its size."""
     return [
         {
-            "statistic": noise_statistic_text(noise.statistic, answer.kind) or MISSING,
+            "statistic": noise_statistic_text(noise.statistic, answer) or MISSING,
             "family": family_text(noise.family) or MISSING,
             "why": noise.why,
             "typical": significant_text(noise.mean_absolute_error, 2, UP),

@@ -86,7 +86,8 @@ function chosen(wish) {
   const groups = [["", "no groups: one number"], ...those(start.groups)];
   const parts = [el("div", {class: "fields"},
     choice("What", start.kinds.map((one) => [one.kind, one.words]), wish.kind, (said) => {
-      Object.assign(wish, {kind: said, q: said === "quantile" ? 0.5 : null, column: null});
+      const hasFraction = start.kinds.find((one) => one.kind === said).fields.includes("q");
+      Object.assign(wish, {kind: said, q: hasFraction ? 0.5 : null, column: null});
       questions();
       look();
     }), ...kind.fields.map((name) => fields[name]()),
