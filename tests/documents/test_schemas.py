@@ -14,7 +14,7 @@ SCHEMAS = SCRIPT["schemas"]()
 
 
 VERSIONS = {
-    "release-certificate.json": [1, 2, 3],
+    "release-certificate.json": [1, 2, 3, 4],
     "release-result.json": [1, 2],
     "noise-certificate.json": [1, 2],
     "account.json": [1, 2],

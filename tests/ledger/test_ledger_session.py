@@ -191,7 +191,7 @@ def test_a_series_goes_on_in_later_sessions_with_the_same_noise(place):
         series = opened.series(opened.plan(ASKED, budget_fraction="0.5"), times=3, key="quarter")
         assert series.released == month
         answers = series.next().release()
-        tables.append([mechanism.table for mechanism in answers.certificate_data.mechanisms])
+        tables.append(answers.certificate_data.tables)
         entry = answers.certificate_data.entry
         assert entry is not None and (entry.position, entry.of, entry.budget_fraction) == (month + 1, 3, "1/6")
         assert answers.certificate["ledger"].startswith(f"release {month + 1} of 3;")

@@ -17,6 +17,7 @@ import pandas as pd
 import pytest
 
 import tightrope as tr
+from tests.verify.altered import of_version_3
 from tightrope.errors import LedgerError
 from tightrope.ledger import Ledger
 from tightrope.ledger.check import check_ledger
@@ -178,9 +179,10 @@ def test_a_box_under_discovered_keys_and_in_a_ledger_comes_back_as_it_was(tmp_pa
 
 
 def test_what_a_box_gives_is_verified_and_forgeries_are_not():
-    data = json.loads(json.dumps(in_a_box(3).release().certificate))
-    said = check_document(json.dumps(data))
+    written = json.loads(json.dumps(in_a_box(3).release().certificate))
+    said = check_document(json.dumps(written))
     assert worst_verdict(said) == CONFIRMED, [claim for claim in said if claim.verdict not in (CONFIRMED, UNCHECKED)]
+    data = of_version_3(written)
     for change in (
         lambda one: one.update(box=2),
         lambda one: one.update(box=None),

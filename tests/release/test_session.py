@@ -112,12 +112,14 @@ def test_json_has_the_promised_shape(visits):
 
 def test_the_certificate_lets_anybody_recompute_the_guarantee(visits):
     """One unbounded-person table, one count: rebuild the table from text and account for it."""
+    from tightrope.documents.document import plain_data
     from tightrope.mechanisms.discrete.noise_table import NoiseTable
 
     opened = tr.Session(visits, privacy_unit=None, budget=BUDGET)
-    certificate = opened.plan([tr.count(by="city")]).release().certificate
-    (entry,) = certificate["mechanisms"]
-    loss = NoiseTable.from_data(entry["table"]).loss(entry["table_steps_per_row"])
+    released = opened.plan([tr.count(by="city")]).release()
+    (mechanism,), certificate = released.certificate_data.mechanisms, released.certificate
+    table = NoiseTable.from_data(plain_data(released.certificate_data.table_of(mechanism)))
+    loss = table.loss(mechanism.table_steps_per_row)
     assert loss.delta(certificate["epsilon"]) <= certificate["delta"] * (1 + 1e-9)
     assert loss.total_variation() == pytest.approx(certificate["total_variation"], rel=1e-9)
 

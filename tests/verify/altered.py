@@ -10,12 +10,25 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from msgspec import convert
+
+from tightrope.documents.document import plain_data
+from tightrope.documents.release import NumberedTable
 from tightrope.verify.check import check_document
 from tightrope.verify.claims import CONFIRMED, UNCHECKED, Claim, worst_verdict
 
 MUTATIONS = int(os.environ.get("TIGHTROPE_MUTATIONS", "30"))
 """How many fields are altered a document; 200 for all."""
 Place = tuple[str | int, ...]
+
+
+def of_version_3(certificate: dict[str, Any]) -> dict[str, Any]:
+    """The certificate as version 3 wrote it: each mechanism has its own table, of decimal numbers."""
+    changed = copy.deepcopy(certificate)
+    tables = {one["id"]: plain_data(convert(one, NumberedTable).unpacked()) for one in changed.pop("tables")}
+    for one in changed["mechanisms"]:
+        one["table"] = json.loads(json.dumps(tables[one["table"]]))
+    return changed | {"version": 3}
 
 
 def leaves(data: Any, place: Place = ()) -> Iterator[Place]:
@@ -63,7 +76,7 @@ def another(old: Any, draw: random.Random) -> Any:
         factor = draw.choice([0.5, 0.9, 0.99, 0.999, 1.001, 1.1, 2.0])
         return old * factor if old else 0.25
     digits = [found.start() for found in re.finditer(r"\d", old)]
-    if digits and re.fullmatch(r"[-\d.E/]+|[0-9a-f]+", old):
+    if digits and re.fullmatch(r"[-\d.E/]+|[0-9a-f* ]+", old):
         spot = draw.choice(digits)
         return old[:spot] + str((int(old[spot]) + draw.randrange(1, 10)) % 10) + old[spot + 1 :]
     return old + "x"

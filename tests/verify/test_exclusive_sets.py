@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 import tightrope as tr
+from tests.verify.altered import of_version_3
 from tightrope.mechanisms.discrete.integer_tables import staircase_table
 from tightrope.verify.check import check_document
 from tightrope.verify.claims import worst_verdict
@@ -27,7 +28,7 @@ def released(questions: list[Any], *, costs: float = 0, **bounds: int) -> dict[s
     session = tr.Session(
         TABLE, privacy_unit="p", budget=tr.Budget(epsilon="0.6931471805599453", delta="1e-8"), **bounds
     )
-    return json.loads(session.plan(questions, bias_check=costs).release().to_json())["certificate"]
+    return of_version_3(json.loads(session.plan(questions, bias_check=costs).release().to_json())["certificate"])
 
 
 BOUNDED = {"max_rows": 3, "max_rows_per_group": 2, "max_groups": 2}

@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 import tightrope as tr
-from tests.verify.altered import altered, not_caught
+from tests.verify.altered import altered, not_caught, of_version_3
 from tests.verify.written import QUESTIONS, release, table
 from tightrope.accounting.loss_pmf import LossPMF
 from tightrope.noise import worst_split
@@ -82,7 +82,7 @@ def test_a_promise_that_is_better_by_a_tenth_of_a_percent_is_not_confirmed(name)
 
 
 def test_an_older_version_is_confirmed_without_its_units():
-    data = json.loads(release("rows of a person")) | {"version": 1}
+    data = of_version_3(json.loads(release("rows of a person"))) | {"version": 1}
     for one in data["mechanisms"]:
         del one["together"]
     assert worst_verdict(check_document(json.dumps(data))) in (CONFIRMED, OPEN)
@@ -144,17 +144,17 @@ def test_an_interval_that_is_chosen_nearer_or_further_is_refuted(more):
 
 
 def test_noise_that_is_said_to_be_a_choice_and_a_choice_to_be_noise_are_refuted():
-    data = json.loads(release("chosen"))
+    data = of_version_3(json.loads(release("chosen")))
     del data["mechanisms"][0]["choice"]
     assert worst_verdict(check_document(json.dumps(data))) == REFUTED
-    data = json.loads(release("cells"))
+    data = of_version_3(json.loads(release("cells")))
     data["mechanisms"][0]["family"] = "exponential mechanism"
     assert worst_verdict(check_document(json.dumps(data))) == REFUTED
 
 
 def test_a_choice_beside_noise_that_is_heavier_further_out_is_refuted():
     """A tail that never ends as slowly as it may, but two cells of the table that change places with the middle."""
-    data = json.loads(release("chosen"))
+    data = of_version_3(json.loads(release("chosen")))
     part = data["mechanisms"][0]["table"]
     center, first = int(part["centre"]), int(part["half"][0])
     part |= {"centre": str(center - 2 * (first // 8)), "half": [str(first + first // 8), *part["half"][1:]]}
@@ -190,7 +190,7 @@ def fewer_cells(data):
 )
 def test_choices_that_do_not_belong_together_are_refuted(forge, told):
     """With a label that says that each row enters one of them, two choices once verified at half their epsilon."""
-    data = json.loads(release("chosen"))
+    data = of_version_3(json.loads(release("chosen")))
     forge(data)
     assert [claim for claim in check_document(json.dumps(data)) if claim.verdict == REFUTED and told in claim.name]
 

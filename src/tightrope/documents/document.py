@@ -6,14 +6,18 @@ is None. Integers beyond 2⁵³ and exact decimals are text, so that readers of 
 
 from __future__ import annotations
 
+import re
 import sys
+from collections.abc import Iterable
 from decimal import Decimal
+from itertools import groupby
 from typing import Annotated, Any
 
 from msgspec import Meta, Struct, to_builtins
 
 from tightrope.documents.budget import Budget
 from tightrope.documents.escaping import json_text
+from tightrope.errors import InputError
 
 _MAX = sys.float_info.max
 Finite = Annotated[float, Meta(ge=-_MAX, le=_MAX)]
@@ -24,6 +28,12 @@ Natural = Annotated[int, Meta(ge=0)]
 Counted = Annotated[int, Meta(ge=1)]
 Digits = Annotated[str, Meta(pattern="^[0-9]{1,4300}$")]
 """An integer ≥ 0 as decimal text."""
+Hexadecimal = Annotated[str, Meta(pattern="^(0|[1-9a-f][0-9a-f]{0,32})$")]
+"""A weight out of 2¹²⁸ as hexadecimal text."""
+PackedWeights = Annotated[str, Meta(pattern="^[0-9a-f* ]*$")]
+"""Weights out of 2¹²⁸ in hexadecimal, separated by spaces; ``a5*3`` is the weight a5 three times (``pack_weights``)."""
+MAX_TABLE_CELLS = 1 << 21
+"""Largest number of weights in one table."""
 WRITTEN = {"center": "centre", "realized": "realised"}
 """Keys in documents and ledgers, by field, where Python has another name."""
 
@@ -99,3 +109,93 @@ class TablePart(Part, frozen=True, kw_only=True, rename=WRITTEN):
     half: tuple[Digits, ...]
     tail: TailPart | None
     steps: tuple[Finite, ...]
+
+    def packed(self) -> PackedTable:
+        """Return the table with its weights in hexadecimal, equal neighbors once."""
+        tail = None
+        if self.tail is not None:
+            tail = tuple(map(int, self.tail.block)), int(self.tail.escape_in), int(self.tail.escape)
+        return PackedTable.from_weights(int(self.center), tuple(map(int, self.half)), tail, self.steps)
+
+
+class PackedTail(Part, frozen=True, kw_only=True):
+    """A ``TailPart`` in hexadecimal."""
+
+    block: PackedWeights
+    escape_in: Hexadecimal
+    escape: Hexadecimal
+
+    def __post_init__(self) -> None:
+        if not unpack_weights("block", self.block):
+            raise InputError("block", "", "at least one weight")
+
+
+class PackedTable(Part, frozen=True, kw_only=True):
+    """A ``TablePart`` in hexadecimal: P(Y = 0) = center / 2¹²⁸, P(Y = ±x) = the x-th weight of ``half`` / 2¹²⁸."""
+
+    center: Hexadecimal
+    half: PackedWeights
+    tail: PackedTail | None
+    steps: tuple[Finite, ...]
+
+    def __post_init__(self) -> None:
+        unpack_weights("half", self.half)
+
+    @classmethod
+    def from_weights(
+        cls,
+        center: int,
+        half: tuple[int, ...],
+        tail: tuple[tuple[int, ...], int, int] | None,
+        steps: tuple[float, ...],
+    ) -> PackedTable:
+        """Return the table with these weights; ``tail`` is its block and the weights of getting there and on."""
+        packed_tail = None
+        if tail is not None:
+            block, escape_in, escape = tail
+            packed_tail = PackedTail(block=pack_weights(block), escape_in=f"{escape_in:x}", escape=f"{escape:x}")
+        return PackedTable(center=f"{center:x}", half=pack_weights(half), tail=packed_tail, steps=steps)
+
+    def unpacked(self) -> TablePart:
+        """Return the table with one decimal text for each weight."""
+        tail = None
+        if self.tail is not None:
+            block = tuple(map(str, unpack_weights("block", self.tail.block)))
+            escape_in, escape = (str(int(text, 16)) for text in (self.tail.escape_in, self.tail.escape))
+            tail = TailPart(block=block, escape_in=escape_in, escape=escape)
+        half = tuple(map(str, unpack_weights("half", self.half)))
+        return TablePart(center=str(int(self.center, 16)), half=half, tail=tail, steps=self.steps)
+
+
+def pack_weights(weights: Iterable[int]) -> str:
+    """Return weights as text: hexadecimal, separated by spaces, and ``*n`` after a weight that occurs n times in a row.
+
+    >>> pack_weights([165, 165, 165, 16, 0])
+    'a5*3 10 0'
+    """
+    runs = ((weight, sum(1 for _ in run)) for weight, run in groupby(weights))
+    return " ".join(f"{weight:x}" if count == 1 else f"{weight:x}*{count}" for weight, count in runs)
+
+
+def unpack_weights(name: str, text: str) -> tuple[int, ...]:
+    """Return the weights that ``pack_weights`` turned into text.
+
+    Raises ``InputError``, which names the field, for any text that it does not return, and for more than
+    ``MAX_TABLE_CELLS`` weights.
+
+    >>> unpack_weights("half", "a5*3 10 0")
+    (165, 165, 165, 16, 0)
+    """
+    weights: list[int] = []
+    for run in text.split(" ", MAX_TABLE_CELLS) if text else ():
+        match = _RUN_OF_WEIGHTS.fullmatch(run)
+        count = int(match[2] or 1) if match else 0
+        if match is None or (weights and weights[-1] == int(match[1], 16)):
+            raise InputError(name, run[:40], "hexadecimal weights, equal neighbors once with their number")
+        if not len(weights) + count <= MAX_TABLE_CELLS:
+            raise InputError(name, f"{len(weights) + count} weights", f"at most {MAX_TABLE_CELLS}")
+        weights += [int(match[1], 16)] * count
+    return tuple(weights)
+
+
+_RUN_OF_WEIGHTS = re.compile(r"(0|[1-9a-f][0-9a-f]{0,32})(?:\*([2-9]|[1-9][0-9]{1,6}))?")

@@ -5,13 +5,14 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Annotated, Any, Literal, Protocol
 
-from msgspec import Meta, field
+from msgspec import Meta, ValidationError, convert, field, structs, to_builtins
 
 from tightrope.documents.days import TIME_UNITS, Rounding, time_text
 from tightrope.documents.document import (
     Counted,
     Digits,
     Natural,
+    PackedTable,
     Part,
     Positive,
     Probability,
@@ -46,24 +47,68 @@ FORMER_KEYS: dict[str, FormerKeys] = {
     "release result": {(): {"costs": "bias"}, ("answers", "*"): _BOUNDS},
 }
 """Names of keys up to version 2 of certificates and version 1 of results."""
+_FIRST_WITH_NEW_KEYS = {"release certificate": 3, "release result": 2}
+_FIRST_WITH_TABLES = 4
+"""First version of certificates with a list of tables."""
 
 
-def upgrade_keys(data: Any) -> Any:
-    """Return the data of a release document with today's keys; documents of today's version stay as they are."""
+def upgrade_document(data: Any) -> Any:
+    """Return the data of a release document with today's keys, and with the tables of a certificate in one list.
+
+    Documents of today's version stay as they are.
+    """
     if not isinstance(data, dict):
         return data
-    version, last = data.get("version"), {"release certificate": 3, "release result": 2}.get(str(data.get("document")))
-    if last is None or not isinstance(version, int) or version >= last:
+    kind, version = str(data.get("document")), data.get("version")
+    if not isinstance(version, int):
         return data
-    new = with_new_keys(data, FORMER_KEYS[data["document"]])
-    return {**new, "certificate": upgrade_keys(new.get("certificate"))} if "certificate" in new else new
+    if version < _FIRST_WITH_NEW_KEYS.get(kind, 0):
+        data = with_new_keys(data, FORMER_KEYS[kind])
+    if kind == "release result" and "certificate" in data:
+        return {**data, "certificate": upgrade_document(data["certificate"])}
+    return _with_shared_tables(data) if kind == "release certificate" and version < _FIRST_WITH_TABLES else data
+
+
+def _with_shared_tables(data: dict[str, Any]) -> dict[str, Any]:
+    """Return a certificate of up to version 3, where each mechanism has its own table, with a list of all tables."""
+    mechanisms = data.get("mechanisms")
+    if "tables" in data or not isinstance(mechanisms, list | tuple):
+        return data
+    shared = SharedTables()
+    try:
+        numbers = [shared.number_of(convert(mechanism["table"], TablePart).packed()) for mechanism in mechanisms]
+    except (ValidationError, KeyError, TypeError):
+        return data  # converting the document then names the problem
+    changed = [{**mechanism, "table": number} for mechanism, number in zip(mechanisms, numbers, strict=True)]
+    return {**data, "mechanisms": changed, "tables": to_builtins(shared.numbered_tables())}
 
 
 RELEASES = Reader(
     "release",
     "take the file as tightrope release wrote it: releasing again spends the budget again",
-    upgrade=upgrade_keys,
+    upgrade=upgrade_document,
 )
+
+
+class NumberedTable(PackedTable, frozen=True, kw_only=True):
+    """A table of noise, and the number by which mechanisms refer to it."""
+
+    id: Counted
+
+
+class SharedTables:
+    """The tables of a certificate: equal ones once, numbered from 1 in the order of their first use."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[PackedTable, int] = {}
+
+    def number_of(self, table: PackedTable) -> int:
+        """Return the number of a table."""
+        return self._numbers.setdefault(table, len(self._numbers) + 1)
+
+    def numbered_tables(self) -> tuple[NumberedTable, ...]:
+        """Return each table once."""
+        return tuple(NumberedTable(id=number, **structs.asdict(table)) for table, number in self._numbers.items())
 
 
 class Neighbors(Part, frozen=True, kw_only=True):
@@ -105,6 +150,7 @@ class ChoicePart(Part, frozen=True, kw_only=True):
 class ReleasedMechanism(Part, frozen=True, kw_only=True):
     """One noisy vector: value · unit + noise, noise = factor · Y + U − U', Y from the table, U, U' below factor.
 
+    ``table`` is the number of its table in the certificate's ``tables``.
     ``answers`` names the questions that it serves: a count of discovered keys serves all over these keys. Mechanisms
     with one ``exclusive`` label are one: each row enters one of them, and ``groups`` counts the cells of all of them.
     ``column`` and ``by`` are columns or expressions; ``where`` is the condition that a row must meet to count.
@@ -126,7 +172,7 @@ class ReleasedMechanism(Part, frozen=True, kw_only=True):
     max_rows_per_group: Counted
     groups: Counted
     factor: Digits
-    table: TablePart
+    table: Counted
     exclusive: str | None = None
     together: Counted | None = None
     choice: ChoicePart | None = None
@@ -256,9 +302,10 @@ class ReleaseCertificate(ReleasePromise, frozen=True, kw_only=True):
     """The guarantee of all answers of a release together, with all numbers needed to recompute it."""
 
     document: Literal["release certificate"]
-    version: Literal[1, 2, 3]
+    version: Literal[1, 2, 3, 4]
     neighbors: Neighbors
     mechanisms: tuple[ReleasedMechanism, ...]
+    tables: tuple[NumberedTable, ...]
     profile: Profile
     tradeoff: Rates
     alternatives: tuple[Alternative, ...]
@@ -273,6 +320,15 @@ class ReleaseCertificate(ReleasePromise, frozen=True, kw_only=True):
         for place, one in enumerate(self.mechanisms, start=1):
             if (one.together is None) != (self.version == 1):
                 raise InputError(f"mechanisms {place} together", one.together, "a number, from version 2 on")
+        numbers = tuple(table.id for table in self.tables)
+        if numbers != tuple(range(1, len(numbers) + 1)):
+            raise InputError("tables", numbers[:10], f"the ids 1 to {len(numbers)} in order")
+        if used := {one.table for one in self.mechanisms} ^ {*numbers}:
+            raise InputError("mechanisms table", min(used), "the id of a table, and each table in use")
+
+    def table_of(self, mechanism: ReleasedMechanism) -> TablePart:
+        """Return the table from which the noise of a mechanism was drawn."""
+        return self.tables[mechanism.table - 1].unpacked()
 
     def explain(self) -> str:
         """Return the guarantee in one plain paragraph, with a picture of 100 guesses; all numbers are rounded up."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tightrope.documents.document import BudgetPart, TablePart, plain_data
+from tightrope.documents.document import BudgetPart, PackedTable, plain_data
 from tightrope.documents.release import (
     RELEASES,
     ChoicePart,
@@ -20,8 +20,10 @@ from tightrope.documents.release import (
     Rates,
     ReleaseCertificate,
     ReleasedMechanism,
+    SharedTables,
 )
 from tightrope.mechanisms.discrete.box_table import BoxTable
+from tightrope.mechanisms.discrete.noise_table import NoiseTable
 from tightrope.queries.count import count as count_query
 from tightrope.queries.query_group import QueryGroup
 from tightrope.queries.statistics import Noise, NoisyStatistic, draw_joint_points
@@ -73,15 +75,17 @@ def certificate_of(draft: NoisePlan) -> ReleaseCertificate:
         )
         for table in draft.public
     ]
+    mechanisms, tables = _mechanism_records(draft)
     data = {
         "document": "release certificate",
-        "version": 3,
+        "version": 4,
         **guarantee_data(draft.loss, draft.budget),
         "budget": plain_data(BudgetPart.from_budget(draft.budget)),
         "budget_fraction": str(draft.share),
         "neighbors": neighbors_data(draft.person),
         "public_tables": [plain_data(table) for table in public_tables],
-        "mechanisms": [plain_data(mechanism) for mechanism in _mechanism_records(draft)],
+        "mechanisms": [plain_data(mechanism) for mechanism in mechanisms],
+        "tables": [plain_data(table) for table in tables.numbered_tables()],
         "consistent": [fitted.certificate_data() for fitted in draft.consistent_fits],
         "profile": plain_data(profile),
         "tradeoff": plain_data(tradeoff),
@@ -93,9 +97,10 @@ def certificate_of(draft: NoisePlan) -> ReleaseCertificate:
     return RELEASES.convert_data(data, ReleaseCertificate)
 
 
-def _mechanism_records(draft: NoisePlan) -> list[ReleasedMechanism]:
-    """Return the certificate's record of the mechanism of every noisy vector, in the order of the draws."""
-    next_number, records = count(1), []
+def _mechanism_records(draft: NoisePlan) -> tuple[list[ReleasedMechanism], SharedTables]:
+    """Return the records of the mechanisms of all noisy vectors, in the order of the draws, and their tables."""
+    next_number, records = count(1), list[ReleasedMechanism]()
+    shared, packed_tables = SharedTables(), dict[NoiseTable, PackedTable]()
     for task, noises in zip(draft.tasks, draft.noises_by_task, strict=True):
         # each set composes as one unit
         numbers_by_set = {vector_set: next(next_number) for vector_set in task.composition_sets}
@@ -109,6 +114,10 @@ def _mechanism_records(draft: NoisePlan) -> list[ReleasedMechanism]:
                 sampled, box = noise.table.radii, noise.table.dimension
             else:
                 sampled = noise.table
+            if sampled not in packed_tables:
+                end = sampled.tail
+                tail = None if end is None else (end.block, end.escape_in, end.escape)
+                packed_tables[sampled] = PackedTable.from_weights(sampled.center, sampled.half, tail, sampled.steps)
             choice, selection = vector.choice, None
             if choice is not None and cells is not None:
                 root = noise.choice_distribution.root
@@ -128,14 +137,14 @@ def _mechanism_records(draft: NoisePlan) -> list[ReleasedMechanism]:
                 max_rows_per_group=contribution.max_rows_per_group,
                 groups=contribution.groups,
                 factor=str(noise.noise_mechanism.factor),
-                table=RELEASES.convert_data(sampled.to_data(), TablePart),
+                table=shared.number_of(packed_tables[sampled]),
                 exclusive=vector.disjoint_set,
                 together=numbers_by_set[vector_set],
                 choice=selection,
                 box=box,
             )
             records.append(record)
-    return records
+    return records, shared
 
 
 Key = tuple[object, ...]

@@ -29,6 +29,7 @@ from tightrope.verify.forms import parse_document
 from tightrope.verify.ledgers import ledger_claims
 from tightrope.verify.noises import noise_claims
 from tightrope.verify.promises import release_claims
+from tightrope.verify.tables import with_own_tables
 
 PRECISION = 400
 """Binary digits of the interval arithmetic."""
@@ -38,23 +39,28 @@ DEFAULT_SECONDS = 15.0
 """Limit on the processor seconds for one document on a command line, unless another one is given."""
 MAX_DOCUMENT_BYTES = 1 << 26
 """Largest size of a document."""
+
+
+def result_claims(data: dict[str, Any]) -> list[Claim]:
+    """Return every claim of a release result: those of its certificate, and of its answers."""
+    unchecked = "texts and answers; only sums of answers and the size of the noise are checked"
+    return [
+        *release_claims(data["certificate"]),
+        *answer_noise_claims(data),
+        *answers_claims(data),
+        unchecked_claim("title, answers, costs, about", unchecked),
+    ]
+
+
 CLAIMS_BY_KIND: dict[str, Callable[[dict[str, Any]], list[Claim]]] = {
-    "release certificate": release_claims,
+    "release certificate": lambda data: release_claims(with_own_tables(data)),
     "noise certificate": noise_claims,
     "account": account_claims,
     "coupling": coupling_claims,
     "ledger": ledger_claims,
     "findings": findings_claims,
     "training account": training_claims,
-    "release result": lambda data: [
-        *release_claims(data["certificate"]),
-        *answer_noise_claims(data),
-        *answers_claims(data),
-        unchecked_claim(
-            "title, answers, costs, about",
-            "texts and answers; only sums of answers and the size of the noise are checked",
-        ),
-    ],
+    "release result": lambda data: result_claims({**data, "certificate": with_own_tables(data["certificate"])}),
 }
 
 

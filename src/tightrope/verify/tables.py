@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from functools import reduce
 from itertools import pairwise
@@ -19,6 +20,54 @@ MAX_BOX_DIMENSION = 64
 """Maximum number of values with joint noise."""
 MAX_CELLS = 1 << 21
 """Limit on the cells of a table, over all shifts."""
+RUN_OF_WEIGHTS = re.compile(r"(0|[1-9a-f][0-9a-f]{0,32})(?:\*([2-9]|[1-9][0-9]{1,6}))?")
+"""A weight in hexadecimal, and how often it occurs in a row."""
+
+
+def unpack_weights(text: str) -> list[int]:
+    """Return the weights of a text such as "a5*3 10": a5, a5, a5 and 10 in hexadecimal.
+
+    Raises ``BrokenError`` for another text, and ``TooMuchError`` for more than ``MAX_CELLS`` weights.
+    """
+    weights: list[int] = []
+    runs = text.split(" ", MAX_CELLS) if text else []
+    require_affordable(len(runs), MAX_CELLS, "weights of a table")
+    for run in with_time_checks(runs):
+        match = RUN_OF_WEIGHTS.fullmatch(run)
+        if match is None or (weights and weights[-1] == int(match[1], 16)):
+            raise BrokenError("weights that are not hexadecimal numbers, equal neighbors once with their number")
+        count = int(match[2] or 1)
+        require_affordable(len(weights) + count, MAX_CELLS, "weights of a table")
+        weights += [int(match[1], 16)] * count
+    return weights
+
+
+def with_own_tables(certificate: dict[str, Any]) -> dict[str, Any]:
+    """Return a release certificate whose mechanisms have their tables of integers instead of the ids of tables."""
+    if "tables" not in certificate:
+        return certificate
+    tables: dict[int, dict[str, Any]] = {}
+    cell_count = 0
+    for number, table in enumerate(certificate["tables"], start=1):
+        tail = table["tail"]
+        if table["id"] != number:
+            raise BrokenError(f"table {number} with the id {table['id']}")
+        tables[number] = {
+            "centre": int(table["center"], 16),
+            "half": unpack_weights(table["half"]),
+            "tail": tail and {
+                "block": unpack_weights(tail["block"]), "escape_in": int(tail["escape_in"], 16),
+                "escape": int(tail["escape"], 16),
+            },
+            "steps": table["steps"],
+        }  # fmt: skip
+        cell_count += len(tables[number]["half"]) + (len(tables[number]["tail"]["block"]) if tail else 0)
+        require_affordable(cell_count, MAX_CELLS, "weights of all tables")
+    used = {mechanism["table"] for mechanism in certificate["mechanisms"]}
+    if used != set(tables):
+        raise BrokenError("mechanisms without a table, or a table without mechanisms")
+    mechanisms = [{**mechanism, "table": tables[mechanism["table"]]} for mechanism in certificate["mechanisms"]]
+    return {**{name: item for name, item in certificate.items() if name != "tables"}, "mechanisms": mechanisms}
 
 
 class Noise:

