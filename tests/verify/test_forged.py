@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.verify.altered import Place, at, leaves
+from tests.verify.altered import Place, at, leaves, of_version_3
 from tests.verify.written import STEPS, account, coupling, ledger, noise, release, training
 from tightrope.verify.check import check_document, document_text, verdict_text
 from tightrope.verify.claims import CONFIRMED, OPEN, REFUTED, UNCHECKED, Claim, worst_verdict
@@ -91,7 +91,7 @@ def whole(place: Place) -> bool:
 
 @pytest.mark.parametrize("spelled", ["1_0", " 10", "+10", "\u0661\u0660", "1e1", "0x10", "-10", ""])
 def test_a_weight_is_spelled_in_one_way(spelled):
-    data = json.loads(release("cells"))
+    data = of_version_3(json.loads(release("cells")))
     data["mechanisms"][0]["table"]["half"][0] = spelled
     assert outcome(data) == "bad input"
 

@@ -182,22 +182,23 @@ SHARED_TABLE = table_form({
 CHOICE = table_form({"below": DIGITS, "cells": SMALL_COUNT, "root": DIGITS, "target": optional_form(DIGITS)})
 
 
-def mechanism_form(table: Shape) -> Shape:
-    """Return the form of a mechanism with this form of its ``table``."""
-    return table_form(
-        {
-            "answers": list_form(text_form, 1, MAX_LISTED), "statistic": text_form, "column": optional_form(text_form),
-            "by": list_form(text_form, 0, MAX_LISTED), "family": text_form, "unit": DECIMAL,
-            "sensitivity_per_row": DIGITS, "table_steps_per_row": SMALL_COUNT, "rows": SMALL_COUNT,
-            "max_rows_per_group": COUNT, "groups": COUNT, "factor": DIGITS, "table": table,
-        },
-        {
-            "where": optional_form(text_form), "exclusive": optional_form(text_form), "together": optional_form(COUNT),
-            "choice": optional_form(CHOICE), "box": optional_form(SMALL_COUNT),
-        },
-    )  # fmt: skip
+def table_or_id_form(name: str, value: Any) -> None:
+    """Require a table, as certificates up to version 3 have, or the id of one."""
+    (TABLE if isinstance(value, dict) else SMALL_COUNT)(name, value)
 
 
+MECHANISM = table_form(
+    {
+        "answers": list_form(text_form, 1, MAX_LISTED), "statistic": text_form, "column": optional_form(text_form),
+        "by": list_form(text_form, 0, MAX_LISTED), "family": text_form, "unit": DECIMAL,
+        "sensitivity_per_row": DIGITS, "table_steps_per_row": SMALL_COUNT, "rows": SMALL_COUNT,
+        "max_rows_per_group": COUNT, "groups": COUNT, "factor": DIGITS, "table": table_or_id_form,
+    },
+    {
+        "where": optional_form(text_form), "exclusive": optional_form(text_form), "together": optional_form(COUNT),
+        "choice": optional_form(CHOICE), "box": optional_form(SMALL_COUNT),
+    },
+)  # fmt: skip
 NEIGHBORS = table_form({
     "relation": choice_form("add-remove"), "privacy_unit": optional_form(text_form), "noun": text_form,
     "max_rows": COUNT, "max_rows_per_group": COUNT, "max_groups": COUNT, "statement": text_form,
@@ -207,49 +208,29 @@ CONSISTENT = table_form({
     "divided_by": list_form(list_form(integer_form(0, 1 << 20), 0, 100), 2, 100),
     "variances": list_form(SHORT_DECIMAL, 2, 100), "statement": text_form,
 })  # fmt: skip
-RELEASE_FIELDS = {
-    "document": choice_form("release certificate"), "epsilon": NONNEGATIVE,
-    "epsilon_exact": DECIMAL, "delta": UNIT_INTERVAL, "delta_exact": DECIMAL, "total_variation": UNIT_INTERVAL,
-    "total_variation_exact": DECIMAL, "attack_success": UNIT_INTERVAL,
-    "budget": table_form({"delta": DECIMAL, "points": list_form(tuple_form(DECIMAL, DECIMAL), 0, MAX_POINTS)}),
-    "budget_fraction": DECIMAL, "neighbors": NEIGHBORS,
-    "profile": table_form({
-        "epsilon": list_form(NONNEGATIVE, 1, MAX_POINTS), "delta": list_form(UNIT_INTERVAL, 1, MAX_POINTS),
-    }),
-    "tradeoff": table_form({
-        "false_positive_rate": list_form(UNIT_INTERVAL, 0, MAX_POINTS),
-        "true_positive_rate": list_form(UNIT_INTERVAL, 0, MAX_POINTS),
-    }),
-    "alternatives": list_form(table_form({"family": text_form, "relative_error": positive_form}), 0, MAX_POINTS),
-    "computed": table_form({"method": text_form, "argument": text_form, "rounding": text_form}),
-    "versions": mapping_form(text_form), "ledger": text_form,
-}  # fmt: skip
-RELEASE_OPTIONS = {"entry": any_form, "public_tables": any_form, "consistent": list_form(CONSISTENT, 0, 100)}
-RELEASE_WITH_OWN_TABLES = table_form(
+RELEASE = table_form(
     {
-        **RELEASE_FIELDS,
-        "version": choice_form(1, 2, 3),
-        "mechanisms": list_form(mechanism_form(TABLE), 1, MAX_LISTED),
+        "document": choice_form("release certificate"), "version": choice_form(1, 2, 3, 4), "epsilon": NONNEGATIVE,
+        "epsilon_exact": DECIMAL, "delta": UNIT_INTERVAL, "delta_exact": DECIMAL, "total_variation": UNIT_INTERVAL,
+        "total_variation_exact": DECIMAL, "attack_success": UNIT_INTERVAL,
+        "budget": table_form({"delta": DECIMAL, "points": list_form(tuple_form(DECIMAL, DECIMAL), 0, MAX_POINTS)}),
+        "budget_fraction": DECIMAL, "neighbors": NEIGHBORS, "mechanisms": list_form(MECHANISM, 1, MAX_LISTED),
+        "profile": table_form({
+            "epsilon": list_form(NONNEGATIVE, 1, MAX_POINTS), "delta": list_form(UNIT_INTERVAL, 1, MAX_POINTS),
+        }),
+        "tradeoff": table_form({
+            "false_positive_rate": list_form(UNIT_INTERVAL, 0, MAX_POINTS),
+            "true_positive_rate": list_form(UNIT_INTERVAL, 0, MAX_POINTS),
+        }),
+        "alternatives": list_form(table_form({"family": text_form, "relative_error": positive_form}), 0, MAX_POINTS),
+        "computed": table_form({"method": text_form, "argument": text_form, "rounding": text_form}),
+        "versions": mapping_form(text_form), "ledger": text_form,
     },
-    RELEASE_OPTIONS,
-)
-RELEASE_WITH_SHARED_TABLES = table_form(
     {
-        **RELEASE_FIELDS,
-        "version": choice_form(1, 2, 3, 4),
-        "mechanisms": list_form(mechanism_form(SMALL_COUNT), 1, MAX_LISTED),
+        "entry": any_form, "public_tables": any_form, "consistent": list_form(CONSISTENT, 0, 100),
         "tables": list_form(SHARED_TABLE, 1, MAX_LISTED),
     },
-    RELEASE_OPTIONS,
-)
-
-
-def release_form(name: str, value: Any) -> None:
-    """Require a release certificate: up to version 3 each mechanism may have its own table."""
-    has_shared_tables = isinstance(value, dict) and "tables" in value
-    (RELEASE_WITH_SHARED_TABLES if has_shared_tables else RELEASE_WITH_OWN_TABLES)(name, value)
-
-
+)  # fmt: skip
 NOISE_USED = table_form({
     "statistic": text_form, "family": text_form, "why": text_form, "mean_absolute_error": NONNEGATIVE,
     "half_width_95": NONNEGATIVE, "worst_error": optional_form(NONNEGATIVE), "unit": text_form,
@@ -262,7 +243,7 @@ ANSWER = table_form({
 RESULT = table_form(
     {
         "document": choice_form("release result"), "version": choice_form(1, 2), "title": optional_form(text_form),
-        "answers": list_form(ANSWER, 1, MAX_LISTED), "certificate": release_form,
+        "answers": list_form(ANSWER, 1, MAX_LISTED), "certificate": RELEASE,
     },
     {"bias": any_form, "about": any_form},
 )  # fmt: skip
@@ -453,7 +434,7 @@ def upgrade_keys(data: Any) -> Any:
 
 
 FORMS: dict[str, Shape] = {
-    "release certificate": release_form,
+    "release certificate": RELEASE,
     "noise certificate": NOISE,
     "account": ACCOUNT,
     "coupling": COUPLING,

@@ -6,6 +6,7 @@ For a single document, parts that the check of its kind does not reference are l
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -31,8 +32,12 @@ HEAD = '''"""Verifies a Tightrope document: python check.py FILE. Needs only Pyt
 
 from __future__ import annotations
 '''
-BY_KIND, BY_STEP = ("CLAIMS_BY_KIND", "FORMS"), "PROFILE_MAKERS"
+BY_KIND, BY_STEP = ("CLAIMS_BY_KIND", "FORMS", "FORMER_KEYS"), "PROFILE_MAKERS"
 """Tables by the kind of a document, and by the mechanism of a step."""
+
+
+DOCSTRING_OF_NOTHING = re.compile(r'^"""(?:[^"]|"(?!""))*"""\n(?:#[^\n]*\n|\s*\n)*(?=""")', re.MULTILINE)
+"""The docstring of a module of which no statement is kept: another docstring follows."""
 
 
 class CodePart(NamedTuple):
@@ -71,7 +76,7 @@ class NeededParts(NamedTuple):
         for number, line in enumerate(text.split("\n"), start=1):
             if number not in dropped and (line or lines[-2:] != ["", ""]):
                 lines.append(line)
-        return "\n".join(lines).rstrip() + "\n"
+        return DOCSTRING_OF_NOTHING.sub("", "\n".join(lines)).rstrip() + "\n"
 
     def _code_parts(self, body: list[ast.stmt]) -> Iterator[CodePart]:
         """Yield all statements, each followed by its methods or entries; the docstring of a constant belongs to it."""
@@ -86,12 +91,10 @@ class NeededParts(NamedTuple):
             )
             entries = list(self._inner_parts(node, count))
             defines = _defined_names(node)
-            is_repeated = isinstance(node, ast.Import | ast.ImportFrom) and defines <= imported
-            imported |= defines if isinstance(node, ast.Import | ast.ImportFrom) else set()
+            if isinstance(node, ast.Import | ast.ImportFrom):
+                defines, imported = defines - imported, imported | defines  # only an import of new names is needed
             names = _outer_names(node) if entries else _referenced_names(node)
-            yield CodePart(
-                _first_line(node), docstring_end or _last_line(node), frozenset() if is_repeated else defines, names
-            )
+            yield CodePart(_first_line(node), docstring_end or _last_line(node), defines, names)
             yield from entries
             count += 1 + len(entries)
 

@@ -44,30 +44,28 @@ def unpack_weights(text: str) -> list[int]:
 
 def with_own_tables(certificate: dict[str, Any]) -> dict[str, Any]:
     """Return a release certificate whose mechanisms have their tables of integers instead of the ids of tables."""
-    if "tables" not in certificate:
+    listed = certificate.get("tables", [])
+    forms = {type(mechanism["table"]) for mechanism in certificate["mechanisms"]}
+    if forms != {int if listed else dict} or (certificate["version"] > 3 and not listed):
+        raise BrokenError("mechanisms without a table of the certificate")
+    if [table["id"] for table in listed] != [*range(1, len(listed) + 1)]:
+        raise BrokenError("tables whose ids are not 1, 2, ... in order")
+    if not listed:
         return certificate
-    tables: dict[int, dict[str, Any]] = {}
-    cell_count = 0
-    for number, table in enumerate(certificate["tables"], start=1):
-        tail = table["tail"]
-        if table["id"] != number:
-            raise BrokenError(f"table {number} with the id {table['id']}")
-        tables[number] = {
-            "centre": int(table["center"], 16),
-            "half": unpack_weights(table["half"]),
-            "tail": tail and {
-                "block": unpack_weights(tail["block"]), "escape_in": int(tail["escape_in"], 16),
-                "escape": int(tail["escape"], 16),
-            },
-            "steps": table["steps"],
-        }  # fmt: skip
-        cell_count += len(tables[number]["half"]) + (len(tables[number]["tail"]["block"]) if tail else 0)
-        require_affordable(cell_count, MAX_CELLS, "weights of all tables")
-    used = {mechanism["table"] for mechanism in certificate["mechanisms"]}
-    if used != set(tables):
+    tables: list[dict[str, Any]] = []
+    cells = 0
+    for table in listed:
+        tail, half = table["tail"], unpack_weights(table["half"])
+        if tail is not None:
+            weights = {name: int(tail[name], 16) for name in ("escape_in", "escape")}
+            tail = {"block": unpack_weights(tail["block"]), **weights}
+        tables.append({"centre": int(table["center"], 16), "half": half, "tail": tail, "steps": table["steps"]})
+        cells += len(half) + (len(tail["block"]) if tail else 0)
+        require_affordable(cells, MAX_CELLS, "weights of all tables")
+    if {mechanism["table"] for mechanism in certificate["mechanisms"]} != {*range(1, len(tables) + 1)}:
         raise BrokenError("mechanisms without a table, or a table without mechanisms")
-    mechanisms = [{**mechanism, "table": tables[mechanism["table"]]} for mechanism in certificate["mechanisms"]]
-    return {**{name: item for name, item in certificate.items() if name != "tables"}, "mechanisms": mechanisms}
+    mechanisms = [{**mechanism, "table": tables[mechanism["table"] - 1]} for mechanism in certificate["mechanisms"]]
+    return {**certificate, "mechanisms": mechanisms}
 
 
 class Noise:
