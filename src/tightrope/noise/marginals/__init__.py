@@ -1,0 +1,1 @@
+"""Marginals: consistent tables of counts of the same rows, from few integers with noise."""

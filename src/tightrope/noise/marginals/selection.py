@@ -1,0 +1,312 @@
+"""Which integers to count for marginals, with how much noise: the convex program, its proof, and its integer noise.
+
+Component B gets the part ρ_B of the budget μ², ρ = F θ: θ_A is the part of measurement A, and column A of F says how it
+is divided among components. Every column adds up to 1, whatever is counted. The weighted variance Σ_B b_B / ρ_B is
+convex in θ ≥ 0, Σ θ_A = μ² (theory §4.4; ``docs/proofs/marginals.md``).
+
+Lower bounds: for any prices y ≥ 0 the variance is at least (Σ_B √(b_B y_B))² / (μ² max_A Σ_B F_BA y_B). Equal prices
+bound every linear mechanism with Gaussian noise, since Σ_B ρ_B ≤ μ² for all of them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+import scipy.optimize
+from scipy.sparse import csr_array
+from scipy.sparse.linalg import spsolve_triangular
+
+from tightrope.accounting.privacy_loss import PrivacyLoss
+from tightrope.documents.budget import Budget
+from tightrope.errors import InputError
+from tightrope.mechanisms.discrete.noise_table import NoiseTable
+from tightrope.noise.allocation import NoiseAllocation, allocate_noise
+from tightrope.noise.marginals.workload import Columns, MarginalWorkload, Measurement, subsets
+from tightrope.noise.worst_split import EIGHTHS, CompositionGroup, NoiseSpec, SplitBounds
+from tightrope.numerics.arrays import Floats
+from tightrope.numerics.checks import check_integer, check_positive
+from tightrope.numerics.rounding import ROUND_OFF
+
+# 1. The convex program and its proof.
+
+WIDEST_DIFFERENCES = 3
+"""Columns with at most this many values are counted by differences, unless another limit is given."""
+LEAST_PART = 1e-3
+"""First guess of a part that the closed form sets below this, relative to equal parts."""
+MAX_ITERATIONS, CORRECTIONS = 5000, 30
+"""Limits of the search for the best parts."""
+NEGLIGIBLE_PART = 1e-9
+"""Smaller parts of the budget are dropped, if the rest says something about every component."""
+
+
+@dataclass(frozen=True)  # not slotted: cached properties
+class MeasurementPlan:
+    """Measurements with their parts of μ², which add up to 1, and the prices of the components that prove them best."""
+
+    workload: MarginalWorkload
+    measurements: tuple[Measurement, ...]
+    parts: tuple[float, ...]
+    prices: tuple[float, ...]
+
+    @cached_property
+    def information(self) -> Floats:
+        """ρ_B at μ = 1, in the order of the workload's components."""
+        return np.asarray(share_matrix(self.workload, self.measurements) @ np.array(self.parts))
+
+    @property
+    def weighted_variance(self) -> float:
+        """Σ_A w_A times the variance of a cell of marginal A, for Gaussian noise at μ = 1."""
+        return float(np.sum(_float_costs(self.workload) / self.information))
+
+    @property
+    def gaussian_limit(self) -> float:
+        """Lower bound on the weighted variance of every linear mechanism with Gaussian noise at μ = 1."""
+        return variance_lower_bound(self.workload)
+
+    @property
+    def reachable_limit(self) -> float:
+        """Lower bound on the weighted variance of all parts of these measurements at μ = 1."""
+        return variance_lower_bound(self.workload, self.measurements, self.prices)
+
+    @property
+    def gap(self) -> float:
+        """By how much the standard deviation may exceed the least one of linear mechanisms with Gaussian noise."""
+        return math.sqrt(self.weighted_variance / self.gaussian_limit) - 1
+
+    def cell_deviation(self, columns: Columns, mu: float = 1.0) -> float:
+        """Return the standard deviation of each cell of a marginal at μ."""
+        workload, positions = self.workload, self.workload.component_positions
+        variance = math.fsum(
+            workload.dimension_of(component) ** 2 / float(self.information[positions[component]])
+            for component in subsets(columns)
+        )
+        return math.sqrt(variance) / workload.cells_of(columns) / check_positive("mu", mu)
+
+    def root_mean_square_deviation(self, mu: float = 1.0) -> float:
+        """Return the root of the mean variance over all cells of all marginals, at μ."""
+        workload = self.workload
+        total = math.fsum(workload.cells_of(a) * self.cell_deviation(a, mu) ** 2 for a in workload.marginals)
+        return math.sqrt(total / workload.cell_count)
+
+
+def plan_measurements(workload: MarginalWorkload, *, widest_differences: int = WIDEST_DIFFERENCES) -> MeasurementPlan:
+    """Return the parts of the budget with the least weighted variance.
+
+    Columns with at most ``widest_differences`` values (at least 2) are counted by differences of pairs of values: with
+    more of them the optimum of all linear mechanisms is nearer, but a row changes more of the integers.
+
+    >>> plan = plan_measurements(MarginalWorkload.from_orders([2, 2, 5, 8, 16, 50], [1, 2]))
+    >>> round(plan.root_mean_square_deviation(), 3), plan.gap < 1e-9
+    (2.702, True)
+    """
+    check_integer("widest_differences", widest_differences, at_least=2)
+    measurements = tuple(
+        Measurement.with_differences(workload, columns, widest_differences) for columns in workload.components
+    )
+    shares, costs = share_matrix(workload, measurements), _float_costs(workload)
+    parts = _best_parts(shares, costs)
+    prices = costs / (shares @ parts) ** 2
+    plan = MeasurementPlan(workload, measurements, tuple(parts.tolist()), tuple((prices / np.max(prices)).tolist()))
+    return _without_negligible_parts(plan)
+
+
+def share_matrix(workload: MarginalWorkload, measurements: Sequence[Measurement]) -> csr_array:
+    """Return F, shape [components, measurements]: how the part of each measurement is divided among components."""
+    rows, columns, values = [], [], []
+    for position, measurement in enumerate(measurements):
+        per_row = 1 / Fraction(measurement.counts_per_row)
+        for component, factor in measurement.component_factors.items():
+            if component in workload.component_positions:
+                rows.append(workload.component_positions[component])
+                columns.append(position)
+                values.append(float(factor * workload.dimension_of(component) * per_row))
+    return csr_array((values, (rows, columns)), shape=(len(workload.components), len(measurements)))
+
+
+def _float_costs(workload: MarginalWorkload) -> Floats:
+    return np.array([float(cost) for cost in workload.component_costs])
+
+
+def _best_parts(shares: csr_array, costs: Floats) -> Floats:
+    """Return the parts, which add up to 1; F is triangular in the order of the components.
+
+    ρ_B in proportion to √b_B is best of all. If F θ = ρ has a solution θ ≥ 0, that is it; else logarithms are searched.
+    """
+    best = np.sqrt(costs) / np.sum(np.sqrt(costs))
+    parts = np.asarray(spsolve_triangular(shares, best, lower=False))
+    if np.all(parts >= 0):
+        return np.asarray(parts / np.sum(parts))
+    transposed = csr_array(shares.T)
+
+    def log_variance(logs: Floats) -> tuple[float, Floats]:
+        trial = np.exp(logs - np.max(logs))
+        trial /= np.sum(trial)
+        information = shares @ trial
+        variance = float(np.sum(costs / information))
+        return math.log(variance), trial * (1 - transposed @ (costs / information**2) / variance)
+
+    found = scipy.optimize.minimize(
+        log_variance,
+        np.log(np.maximum(parts, LEAST_PART / len(parts))),
+        jac=True,
+        method="L-BFGS-B",
+        options={"maxiter": MAX_ITERATIONS, "maxcor": CORRECTIONS, "ftol": 1e-15, "gtol": 1e-9},
+    )
+    parts = np.exp(found.x - np.max(found.x))
+    return np.asarray(parts / np.sum(parts))
+
+
+def _without_negligible_parts(plan: MeasurementPlan) -> MeasurementPlan:
+    kept = [position for position, part in enumerate(plan.parts) if part > NEGLIGIBLE_PART]
+    total = math.fsum(plan.parts[position] for position in kept)
+    measurements = tuple(plan.measurements[position] for position in kept)
+    less = replace(plan, measurements=measurements, parts=tuple(plan.parts[position] / total for position in kept))
+    return less if np.all(less.information > 0) else plan
+
+
+def variance_lower_bound(
+    workload: MarginalWorkload, measurements: Sequence[Measurement] = (), prices: Sequence[float] = ()
+) -> float:
+    """Return a lower bound on the weighted variance at μ = 1, rounding included.
+
+    Without measurements: of every unbiased linear mechanism with Gaussian noise. With measurements and prices ≥ 0, one
+    for each component: of all divisions of the budget among these. It holds for any prices; best are b_B / ρ_B² of
+    the best parts. Raises ``InputError`` for negative prices or another number of them.
+
+    >>> variance_lower_bound(MarginalWorkload.from_orders([2], [0, 1], weights="tables")) < 1.5 + 2**0.5 < 2.915
+    True
+    """
+    costs = _float_costs(workload)
+    # Sums of positive terms, each with some ten roundings.
+    margin = 1 - (len(costs) + 32) * 4 * ROUND_OFF
+    if not measurements:
+        return float(np.sum(np.sqrt(costs))) ** 2 * margin
+    each = np.asarray(prices, dtype=np.float64)
+    if each.shape != costs.shape or not np.all((each >= 0) & np.isfinite(each)) or not np.any(each > 0):
+        raise InputError("prices", each.tolist(), f"{len(costs)} finite numbers >= 0, not all 0")
+    most = float(np.max(share_matrix(workload, measurements).T @ each))
+    return float(np.sum(np.sqrt(costs * each))) ** 2 / most * margin
+
+
+# 2. Integer noise: sizes that are available, and the exact composition.
+
+ANCHORS = 60
+"""How many common factors of the sizes are tried before they are rounded, over a factor of eight."""
+TRIED_DIFFERENCES = (2, 3, 5)
+"""Numbers of values up to which columns are counted by differences, of which the one with the least error is chosen."""
+SMALL_GAP = 1e-3
+"""A plan this near to the optimum is not improved by more differences."""
+
+
+@dataclass(frozen=True)  # not slotted: cached properties
+class MarginalNoise:
+    """The integer noise of each measurement, and the exact loss of all of them together.
+
+    ``allocation`` has one group for each measurement; its certificate and its ledger record are those of any release.
+    """
+
+    workload: MarginalWorkload
+    measurements: tuple[Measurement, ...]
+    allocation: NoiseAllocation
+
+    @property
+    def loss(self) -> PrivacyLoss:
+        """The privacy loss, composed from the tables that are sampled."""
+        return self.allocation.loss
+
+    @cached_property
+    def tables(self) -> tuple[NoiseTable, ...]:
+        """The noise of each integer of each measurement."""
+        return tuple(selected.scalar_table for (selected,) in self.allocation.selections)
+
+    @cached_property
+    def variances(self) -> tuple[Fraction, ...]:
+        """The exact variance of the noise of each measurement's integers."""
+        return tuple(table.exact_mean_squared for table in self.tables)
+
+    @cached_property
+    def weighted_variance(self) -> float:
+        """Σ_A w_A times the variance of a cell of marginal A after least squares."""
+        parts = [
+            measurement.counts_per_row / float(variance)
+            for measurement, variance in zip(self.measurements, self.variances, strict=True)
+        ]
+        information = share_matrix(self.workload, self.measurements) @ np.array(parts)
+        return float(np.sum(_float_costs(self.workload) / information))
+
+
+def noise_groups(
+    measurements: Sequence[Measurement], sizes: Sequence[int], max_rows: int = 1
+) -> list[CompositionGroup]:
+    """Return the composition group of each measurement; ``sizes``: of its noise, in eighths.
+
+    A row changes ``counts_per_row`` integers by one each, so ``max_rows`` rows change all of them by at most that many
+    times as much together, and each one by at most ``max_rows``: every such split is covered.
+    """
+    rows = check_integer("max_rows", max_rows)
+    return [
+        CompositionGroup(
+            (NoiseSpec("marginal", size, whole_rows=True),),
+            SplitBounds(rows * measurement.counts_per_row, rows, max(1, math.prod(measurement.shape))),
+        )
+        for measurement, size in zip(measurements, sizes, strict=True)
+    ]
+
+
+def round_sizes(plan: MeasurementPlan) -> tuple[tuple[Measurement, ...], tuple[int, ...]]:
+    """Return the measurements and the sizes of their noise in eighths, of the available ones with the least variance.
+
+    The standard deviation of measurement A is in proportion to √(counts per row / part). Sizes are rounded to the
+    nearest available ones after multiplication by each of several common factors. A measurement that would need a
+    larger size than all of them is dropped, if the others inform about every component.
+    """
+    parts = np.array(plan.parts)
+    touched = np.array([float(measurement.counts_per_row) for measurement in plan.measurements])
+    ideal = np.sqrt(touched / np.maximum(parts, np.finfo(float).tiny))
+    available, shares = np.array(EIGHTHS, dtype=np.float64), share_matrix(plan.workload, plan.measurements)
+    borders, costs = np.sqrt(available[1:] * available[:-1]), _float_costs(plan.workload)
+    best: tuple[float, Floats, np.ndarray[tuple[int], np.dtype[np.bool_]]] | None = None
+    for factor in np.geomspace(1.0, 8.0, ANCHORS) / np.min(ideal):
+        rounded = available[np.searchsorted(borders, ideal * factor)]
+        too_large = ideal * factor > available[-1] * math.sqrt(available[-1] / available[-2])
+        for dropped in (too_large, np.zeros_like(too_large)):
+            trial = np.where(dropped, 0.0, touched / rounded**2)
+            information = shares @ (trial / np.sum(trial))
+            variance = float(np.sum(costs / information)) if np.all(information > 0) else math.inf
+            if best is None or variance < best[0]:
+                best = variance, rounded, ~dropped
+    assert best is not None  # noqa: S101 - there are factors
+    _, rounded, is_kept = best
+    kept = np.flatnonzero(is_kept).tolist()
+    return tuple(plan.measurements[i] for i in kept), tuple(int(rounded[i]) for i in kept)
+
+
+def allocate_marginal_noise(workload: MarginalWorkload, budget: Budget, *, max_rows: int = 1) -> MarginalNoise:
+    """Return the least integer noise for these marginals that meets every point of the budget.
+
+    Families of noise are compared, and which columns are counted by differences: that brings the optimum of Gaussian
+    noise nearer, but a row changes more integers, for which other noise may be better. The loss is the exact
+    composition of what is sampled, with **parameters fixed in advance**; neighbors: add or remove one person with at
+    most ``max_rows`` rows. Raises ``InsufficientBudgetError`` if no noise meets the budget.
+
+    >>> noise = allocate_marginal_noise(MarginalWorkload.from_orders([2, 3], [1, 2]), Budget(epsilon=1, delta=1e-6))
+    >>> noise.loss.delta(1.0) <= 1e-6, len(noise.measurements)
+    (True, 4)
+    """
+    candidates: list[MarginalNoise] = []
+    tried: list[tuple[Measurement, ...]] = []
+    for widest in TRIED_DIFFERENCES:
+        plan = plan_measurements(workload, widest_differences=widest)
+        if plan.measurements not in tried:
+            measurements, sizes = round_sizes(plan)
+            allocation = allocate_noise(noise_groups(measurements, sizes, max_rows), budget, compare=False)
+            candidates.append(MarginalNoise(workload, measurements, allocation))
+            tried.append(plan.measurements)
+        if plan.gap <= SMALL_GAP:
+            break
+    return min(candidates, key=lambda candidate: candidate.weighted_variance)
