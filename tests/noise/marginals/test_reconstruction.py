@@ -10,7 +10,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from tests.noise.marginals.test_workload import dense_query
+from tests.noise.marginals.test_workload import dense_query, measurement_of
 from tightrope.documents.budget import Budget
 from tightrope.errors import InputError, PrecisionError
 from tightrope.mechanisms.discrete.integer_tables import gaussian_table, truncated_geometric
@@ -27,7 +27,7 @@ def random_case(rng):
     chosen = [every[i] for i in rng.choice(len(every), rng.integers(1, len(every) + 1), replace=False)]
     workload = MarginalWorkload.from_marginals(sizes, chosen)
     widest = int(rng.integers(1, 5))
-    measurements = [Measurement.with_differences(workload, columns, widest) for columns in workload.components]
+    measurements = [measurement_of(workload, columns, widest) for columns in workload.components]
     variances = [Fraction(int(rng.integers(1, 400)), int(rng.integers(1, 9))) for _ in measurements]
     return workload, measurements, variances
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from functools import reduce
-from itertools import combinations
+from itertools import combinations, pairwise
 from operator import add
 
 import numpy as np
@@ -41,7 +41,7 @@ SETTINGS = [
 @pytest.mark.parametrize(("sizes", "orders", "with_parities", "optimum"), SETTINGS)
 def test_settings_of_the_theory(sizes, orders, with_parities, optimum):
     workload = MarginalWorkload.from_orders(sizes, orders)
-    plan = plan_measurements(workload, widest_differences=2)
+    plan = plan_measurements(workload, most_changes=1)
     deviation = plan.root_mean_square_deviation()
     assert deviation == pytest.approx(with_parities, rel=1e-3)
     limit = math.sqrt(plan.gaussian_limit / workload.cell_count)
@@ -54,8 +54,8 @@ def test_settings_of_the_theory(sizes, orders, with_parities, optimum):
 
 @pytest.mark.parametrize("orders", [(1,), (1, 2), (0, 1, 2, 3)])
 def test_differences_of_pairs_reach_the_optimum_for_three_values(orders):
-    plan = plan_measurements(MarginalWorkload.from_orders((3,) * 5, orders))
-    assert plan.gap <= 1e-9
+    plan = plan_measurements(MarginalWorkload.from_orders((3,) * 5, orders), most_changes=8)
+    assert plan.gap <= 1e-5
 
 
 def test_differences_of_every_column_always_reach_the_optimum():
@@ -66,7 +66,7 @@ def test_differences_of_every_column_always_reach_the_optimum():
         chosen = [every[i] for i in rng.choice(len(every), rng.integers(1, len(every) + 1), replace=False)]
         weights = rng.uniform(0.01, 10, len(chosen)).tolist()
         workload = MarginalWorkload.from_marginals(sizes, chosen, weights=weights)
-        assert plan_measurements(workload, widest_differences=7).gap <= 1e-9
+        assert plan_measurements(workload, most_changes=10**6).gap <= 1e-5
 
 
 @pytest.mark.parametrize(
@@ -107,11 +107,22 @@ def test_the_bound_is_the_optimum_of_dense_mechanisms(sizes, marginals, weights)
     assert limit * (1 - 1e-6) <= found <= limit * (1 + 2e-3)
 
 
+def test_more_changes_are_never_worse():
+    workload = MarginalWorkload.from_orders((2, 3, 4, 5) * 3, (1, 2, 3))
+    limits = (1, 2, 4, 16, 64)
+    plans = [plan_measurements(workload, most_changes=limit) for limit in limits]
+    variances = [plan.weighted_variance for plan in plans]
+    assert all(later <= earlier * (1 + 1e-5) for earlier, later in pairwise(variances))
+    for plan, limit in zip(plans, limits, strict=True):
+        assert max(measurement.counts_per_row for measurement in plan.measurements) <= limit
+    assert plans[0].gap >= 0.05 and plans[-1].gap <= 1e-4
+
+
 @pytest.mark.parametrize("sizes", [(3, 3, 3), (3, 4, 2), (10, 10)])
 def test_the_best_parts_by_another_solver(sizes):
     workload = MarginalWorkload.from_orders(sizes, range(1, len(sizes) + 1))
-    plan = plan_measurements(workload, widest_differences=2)
-    measurements = [Measurement.with_differences(workload, columns, 2) for columns in workload.components]
+    plan = plan_measurements(workload, most_changes=1)
+    measurements = [Measurement.with_parities(workload, columns) for columns in workload.components]
     shares = share_matrix(workload, measurements).toarray()
     costs = np.array([float(cost) for cost in workload.component_costs])
 
@@ -134,7 +145,7 @@ def test_the_best_parts_by_another_solver(sizes):
 def test_any_prices_give_a_lower_bound_and_the_plan_its_best():
     rng = np.random.default_rng(11)
     workload = MarginalWorkload.from_orders((3, 4, 3, 5), (1, 2, 3))
-    plan = plan_measurements(workload, widest_differences=2)
+    plan = plan_measurements(workload, most_changes=1)
     for _ in range(200):
         prices = rng.exponential(size=len(workload.components)) ** rng.integers(1, 4)
         bound = variance_lower_bound(workload, plan.measurements, prices.tolist())
@@ -164,7 +175,7 @@ def test_many_columns_are_planned_in_seconds(sizes, orders):
     workload = MarginalWorkload.from_orders(sizes, orders)
     plan = plan_measurements(workload)
     round_sizes(plan)
-    assert plan.weighted_variance <= plan.reachable_limit * (1 + 1e-4)
+    assert plan.gaussian_limit <= plan.reachable_limit <= plan.weighted_variance * (1 + 1e-12)
     assert time.process_time() - start < 10
 
 

@@ -33,7 +33,7 @@ def test_a_row_changes_as_many_integers_as_stated_each_by_one(sizes, widest):
     workload = MarginalWorkload.from_orders(sizes, [len(sizes)])
     for columns in workload.components:
         shape = workload.shape_of(columns)
-        measurement = Measurement.with_differences(workload, columns, widest)
+        measurement = measurement_of(workload, columns, widest)
         for cell in np.ndindex(*shape):
             table = np.zeros(shape, dtype=np.int64)
             table[cell] = 1
@@ -47,7 +47,7 @@ def test_a_row_changes_as_many_integers_as_stated_each_by_one(sizes, widest):
 @pytest.mark.parametrize("widest", [1, 2, 3, 9])
 def test_every_measurement_divides_its_whole_part_among_components(sizes, widest):
     workload = MarginalWorkload.from_orders(sizes, [0, len(sizes)])
-    measurements = [Measurement.with_differences(workload, columns, widest) for columns in workload.components]
+    measurements = [measurement_of(workload, columns, widest) for columns in workload.components]
     shares = share_matrix(workload, measurements).toarray()
     assert np.all(shares >= 0)
     assert shares.sum(axis=0) == pytest.approx(np.ones(len(measurements)), rel=1e-14)
@@ -70,6 +70,11 @@ def test_shares_are_the_eigenvalues_of_the_dense_information_matrix(sizes, wides
         for component, share, onto in zip(workload.components, shares, projections, strict=True):
             eigenvalue = share * cells / workload.dimension_of(component)
             assert information @ onto == pytest.approx(eigenvalue * onto, abs=1e-12)
+
+
+def measurement_of(workload, columns, widest):
+    """Return the measurement with differences along the columns that have at most ``widest`` values."""
+    return Measurement(workload, columns, tuple(i for i in columns if workload.sizes[i] <= widest))
 
 
 def dense_query(sizes, columns, differences):
@@ -97,6 +102,7 @@ def projection(sizes, component):
         ({"sizes": [2.0, 2], "marginals": [[0]]}, "sizes"),
         ({"sizes": [2, 2], "marginals": []}, "marginals"),
         ({"sizes": [2, 2], "marginals": [[2]]}, "marginals"),
+        ({"sizes": [2, 2], "marginals": [[0.0]]}, "marginals"),
         ({"sizes": [2, 2], "marginals": [[0, 0]]}, "marginals"),
         ({"sizes": [2, 2], "marginals": [[0, 1], [1, 0]]}, "marginals"),
         ({"sizes": [2, 2], "marginals": [[0]], "weights": [0.0]}, "weights"),
@@ -122,6 +128,15 @@ def test_impossible_orders_are_refused(orders):
 def test_too_many_tables_are_refused_before_they_are_listed():
     with pytest.raises(InputError):
         MarginalWorkload.from_orders([2] * 100, [50])
+
+
+def test_more_differences_are_those_with_which_a_row_changes_few_integers():
+    workload = MarginalWorkload.from_orders([2, 3, 4, 9], [4])
+    parity = Measurement.with_parities(workload, (0, 1, 2, 3))
+    assert parity.differences == (0,)
+    assert {m.differences for m in parity.with_more_differences(6)} == {(0, 1), (0, 2), (0, 1, 2)}
+    assert {m.counts_per_row for m in parity.with_more_differences(6)} == {2, 3, 6}
+    assert Measurement.with_parities(workload, (0,)).with_more_differences(99) == []
 
 
 def test_every_set_of_columns_is_found_for_orders():

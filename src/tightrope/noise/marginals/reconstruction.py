@@ -301,9 +301,13 @@ def _characteristic_product(
         if term.position not in grids:
             grids[term.position] = _characteristic_grid(tables[term.position])
         grid, grid_error = grids[term.position]
+        if not len(active):
+            break
         angles = np.abs(float(term.coefficient)) * frequencies[active]
         product[active] *= np.clip(_interpolate(grid, angles), -1.0, 1.0) ** term.multiplicity
-        error += term.multiplicity * grid_error
+        # Roundings of the angle move φ by at most E|X| times as much.
+        rounding = 16 * ROUND_OFF * (1 + float(angles[-1]) * tables[term.position].mean_absolute)
+        error += term.multiplicity * (grid_error + rounding)
         active = active[np.abs(product[active]) > NEGLIGIBLE_FACTOR]
     return product, error + NEGLIGIBLE_FACTOR
 

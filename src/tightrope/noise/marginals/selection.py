@@ -34,14 +34,20 @@ from tightrope.numerics.rounding import ROUND_OFF
 
 # 1. The convex program and its proof.
 
-WIDEST_DIFFERENCES = 3
-"""Columns with at most this many values are counted by differences, unless another limit is given."""
+MOST_CHANGES = 4
+"""One row changes at most this many integers of a measurement, unless another limit is given."""
 LEAST_PART = 1e-3
 """First guess of a part that the closed form sets below this, relative to equal parts."""
-MAX_ITERATIONS, CORRECTIONS = 5000, 30
-"""Limits of the search for the best parts."""
-NEGLIGIBLE_PART = 1e-9
-"""Smaller parts of the budget are dropped, if the rest says something about every component."""
+MAX_ITERATIONS, CORRECTIONS = 500, 30
+"""Iterations and memory of the search for logarithms, in one round."""
+LEAST_SEARCHED = 1e-16
+"""Smallest part in a search."""
+SEARCH_ROUNDS, WARM_STEPS, SEARCH_GAP = 8, 60, 1e-7
+"""Rounds of the search, multiplicative steps in each, and the proven relative gap of the variance at which it ends."""
+DROPPED_PARTS = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
+"""Smaller parts of the budget, relative to equal ones, may be dropped: the largest of these that costs little."""
+DROPPING_COST = 1e-5
+"""Relative increase of the weighted variance by dropping parts."""
 
 
 @dataclass(frozen=True)  # not slotted: cached properties
@@ -71,12 +77,28 @@ class MeasurementPlan:
     @property
     def reachable_limit(self) -> float:
         """Lower bound on the weighted variance of all parts of these measurements at μ = 1."""
-        return variance_lower_bound(self.workload, self.measurements, self.prices)
+        proven = variance_lower_bound(self.workload, self.measurements, self.prices)
+        return max(proven, self.gaussian_limit)
 
     @property
     def gap(self) -> float:
         """By how much the standard deviation may exceed the least one of linear mechanisms with Gaussian noise."""
         return math.sqrt(self.weighted_variance / self.gaussian_limit) - 1
+
+    def without_small_parts(self) -> MeasurementPlan:
+        """Return the plan without parts that contribute little."""
+        most = self.weighted_variance * (1 + DROPPING_COST)
+        for relative in DROPPED_PARTS:
+            kept = [i for i, part in enumerate(self.parts) if part >= relative / len(self.parts)]
+            total = math.fsum(self.parts[i] for i in kept)
+            less = replace(
+                self,
+                measurements=tuple(self.measurements[i] for i in kept),
+                parts=tuple(self.parts[i] / total for i in kept),
+            )
+            if np.all(less.information > 0) and less.weighted_variance <= most:
+                return less
+        return self
 
     def cell_deviation(self, columns: Columns, mu: float = 1.0) -> float:
         """Return the standard deviation of each cell of a marginal at μ."""
@@ -94,25 +116,34 @@ class MeasurementPlan:
         return math.sqrt(total / workload.cell_count)
 
 
-def plan_measurements(workload: MarginalWorkload, *, widest_differences: int = WIDEST_DIFFERENCES) -> MeasurementPlan:
-    """Return the parts of the budget with the least weighted variance.
+def plan_measurements(workload: MarginalWorkload, *, most_changes: int = MOST_CHANGES) -> MeasurementPlan:
+    """Return the measurements and the parts of the budget with the least weighted variance.
 
-    Columns with at most ``widest_differences`` values (at least 2) are counted by differences of pairs of values: with
-    more of them the optimum of all linear mechanisms is nearer, but a row changes more of the integers.
+    Measurements count differences along every set of columns with which a row changes at most ``most_changes``
+    integers. A larger limit brings the optimum of all linear mechanisms nearer, but needs more integers.
 
     >>> plan = plan_measurements(MarginalWorkload.from_orders([2, 2, 5, 8, 16, 50], [1, 2]))
     >>> round(plan.root_mean_square_deviation(), 3), plan.gap < 1e-9
     (2.702, True)
     """
-    check_integer("widest_differences", widest_differences, at_least=2)
-    measurements = tuple(
-        Measurement.with_differences(workload, columns, widest_differences) for columns in workload.components
-    )
-    shares, costs = share_matrix(workload, measurements), _float_costs(workload)
-    parts = _best_parts(shares, costs)
+    limit, costs = check_integer("most_changes", most_changes), _float_costs(workload)
+    measurements = [Measurement.with_parities(workload, columns) for columns in workload.components]
+    shares = share_matrix(workload, measurements)
+    # F is triangular in this order. ρ_B in proportion to √b_B is best of all: if F θ = ρ has a solution θ ≥ 0, use it.
+    best = np.sqrt(costs) / np.sum(np.sqrt(costs))
+    parts = np.asarray(spsolve_triangular(shares, best, lower=False))
+    if not np.all(parts >= 0):
+        others = [measurement for parity in measurements for measurement in parity.with_more_differences(limit)]
+        start = np.concatenate([np.maximum(parts, 0.0), np.zeros(len(others))]) + LEAST_PART / len(parts)
+        measurements += others
+        shares = share_matrix(workload, measurements)
+        parts = _search_parts(shares, costs, start)
+    parts /= np.sum(parts)
     prices = costs / (shares @ parts) ** 2
-    plan = MeasurementPlan(workload, measurements, tuple(parts.tolist()), tuple((prices / np.max(prices)).tolist()))
-    return _without_negligible_parts(plan)
+    plan = MeasurementPlan(
+        workload, tuple(measurements), tuple(parts.tolist()), tuple((prices / np.max(prices)).tolist())
+    )
+    return plan.without_small_parts()
 
 
 def share_matrix(workload: MarginalWorkload, measurements: Sequence[Measurement]) -> csr_array:
@@ -132,41 +163,46 @@ def _float_costs(workload: MarginalWorkload) -> Floats:
     return np.array([float(cost) for cost in workload.component_costs])
 
 
-def _best_parts(shares: csr_array, costs: Floats) -> Floats:
-    """Return the parts, which add up to 1; F is triangular in the order of the components.
+def _search_parts(shares: csr_array, costs: Floats, start: Floats) -> Floats:
+    """Return the parts with the least Σ_B b_B / ρ_B: multiplicative steps, and a search for their logarithms.
 
-    ρ_B in proportion to √b_B is best of all. If F θ = ρ has a solution θ ≥ 0, that is it; else logarithms are searched.
+    A step multiplies each part by the root of its derivative, which never increases the variance. Rounds of both go on
+    until the prices of the parts prove them best, or the limit of rounds is reached.
     """
-    best = np.sqrt(costs) / np.sum(np.sqrt(costs))
-    parts = np.asarray(spsolve_triangular(shares, best, lower=False))
-    if np.all(parts >= 0):
-        return np.asarray(parts / np.sum(parts))
     transposed = csr_array(shares.T)
 
-    def log_variance(logs: Floats) -> tuple[float, Floats]:
-        trial = np.exp(logs - np.max(logs))
-        trial /= np.sum(trial)
+    def variance_and_worth(trial: Floats) -> tuple[float, Floats]:
         information = shares @ trial
-        variance = float(np.sum(costs / information))
-        return math.log(variance), trial * (1 - transposed @ (costs / information**2) / variance)
+        return float(np.sum(costs / information)), np.asarray(transposed @ (costs / information**2))
 
-    found = scipy.optimize.minimize(
-        log_variance,
-        np.log(np.maximum(parts, LEAST_PART / len(parts))),
-        jac=True,
-        method="L-BFGS-B",
-        options={"maxiter": MAX_ITERATIONS, "maxcor": CORRECTIONS, "ftol": 1e-15, "gtol": 1e-9},
-    )
-    parts = np.exp(found.x - np.max(found.x))
+    def log_variance(logs: Floats) -> tuple[float, Floats]:
+        trial = np.exp(logs) / np.sum(np.exp(logs))
+        variance, worth = variance_and_worth(trial)
+        return math.log(variance), trial * (1 - worth / variance)
+
+    parts = start / np.sum(start)
+    for _ in range(SEARCH_ROUNDS):
+        for _ in range(WARM_STEPS):
+            variance, worth = variance_and_worth(parts)
+            parts = parts * np.sqrt(worth)
+            parts = np.maximum(parts / np.sum(parts), LEAST_SEARCHED)
+        variance, worth = variance_and_worth(parts / np.sum(parts))
+        if np.max(worth) <= variance * (1 + SEARCH_GAP):
+            break
+        logs = np.log(parts / np.max(parts))
+        bounds = [(math.log(LEAST_SEARCHED), 1.0)] * len(logs)
+        found = scipy.optimize.minimize(
+            log_variance,
+            logs,
+            jac=True,
+            bounds=bounds,
+            method="L-BFGS-B",
+            options={"maxiter": MAX_ITERATIONS, "maxcor": CORRECTIONS, "ftol": 1e-15, "gtol": 1e-10},
+        )
+        trial = np.exp(found.x) / np.sum(np.exp(found.x))
+        if variance_and_worth(trial)[0] < variance:
+            parts = trial
     return np.asarray(parts / np.sum(parts))
-
-
-def _without_negligible_parts(plan: MeasurementPlan) -> MeasurementPlan:
-    kept = [position for position, part in enumerate(plan.parts) if part > NEGLIGIBLE_PART]
-    total = math.fsum(plan.parts[position] for position in kept)
-    measurements = tuple(plan.measurements[position] for position in kept)
-    less = replace(plan, measurements=measurements, parts=tuple(plan.parts[position] / total for position in kept))
-    return less if np.all(less.information > 0) else plan
 
 
 def variance_lower_bound(
@@ -197,10 +233,12 @@ def variance_lower_bound(
 
 ANCHORS = 60
 """How many common factors of the sizes are tried before they are rounded, over a factor of eight."""
-TRIED_DIFFERENCES = (2, 3, 5)
-"""Numbers of values up to which columns are counted by differences, of which the one with the least error is chosen."""
+TRIED_CHANGES = (1, 4, 16)
+"""Limits on the integers of a measurement that a row changes, of which the one with the least error is chosen."""
 SMALL_GAP = 1e-3
 """A plan this near to the optimum is not improved by more differences."""
+MOST_INTEGERS = 4
+"""Plans with more than this many times as many integers as cells are not tried."""
 
 
 @dataclass(frozen=True)  # not slotted: cached properties
@@ -289,24 +327,25 @@ def round_sizes(plan: MeasurementPlan) -> tuple[tuple[Measurement, ...], tuple[i
 def allocate_marginal_noise(workload: MarginalWorkload, budget: Budget, *, max_rows: int = 1) -> MarginalNoise:
     """Return the least integer noise for these marginals that meets every point of the budget.
 
-    Families of noise are compared, and which columns are counted by differences: that brings the optimum of Gaussian
-    noise nearer, but a row changes more integers, for which other noise may be better. The loss is the exact
-    composition of what is sampled, with **parameters fixed in advance**; neighbors: add or remove one person with at
-    most ``max_rows`` rows. Raises ``InsufficientBudgetError`` if no noise meets the budget.
+    Families of noise are compared, and how many integers of a measurement a row may change: more bring the optimum of
+    Gaussian noise nearer, but fewer are better for other noise. The loss is the exact composition of what is sampled,
+    with **parameters fixed in advance**; neighbors: add or remove one person with at most ``max_rows`` rows. Raises
+    ``InsufficientBudgetError`` if no noise meets the budget.
 
     >>> noise = allocate_marginal_noise(MarginalWorkload.from_orders([2, 3], [1, 2]), Budget(epsilon=1, delta=1e-6))
     >>> noise.loss.delta(1.0) <= 1e-6, len(noise.measurements)
     (True, 4)
     """
     candidates: list[MarginalNoise] = []
-    tried: list[tuple[Measurement, ...]] = []
-    for widest in TRIED_DIFFERENCES:
-        plan = plan_measurements(workload, widest_differences=widest)
-        if plan.measurements not in tried:
-            measurements, sizes = round_sizes(plan)
+    for most_changes in TRIED_CHANGES:
+        plan = plan_measurements(workload, most_changes=most_changes)
+        measurements, sizes = round_sizes(plan)
+        integers = sum(math.prod(measurement.shape) for measurement in measurements)
+        if not candidates or (
+            measurements != candidates[-1].measurements and integers <= MOST_INTEGERS * workload.cell_count
+        ):
             allocation = allocate_noise(noise_groups(measurements, sizes, max_rows), budget, compare=False)
             candidates.append(MarginalNoise(workload, measurements, allocation))
-            tried.append(plan.measurements)
-        if plan.gap <= SMALL_GAP:
+        if plan.gap <= SMALL_GAP or candidates[-1].weighted_variance > candidates[0].weighted_variance:
             break
     return min(candidates, key=lambda candidate: candidate.weighted_variance)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from itertools import combinations
@@ -54,7 +54,8 @@ class MarginalWorkload:
         if not self.marginals:
             raise InputError("marginals", self.marginals, "at least one set of columns")
         for columns in self.marginals:
-            if not (columns == tuple(sorted(set(columns))) and all(0 <= i < len(self.sizes) for i in columns)):
+            known = all(isinstance(i, int) and 0 <= i < len(self.sizes) for i in columns)
+            if not (known and columns == tuple(sorted(set(columns)))):
                 raise InputError("marginals", columns, f"different columns below {len(self.sizes)}, ascending")
         if len(set(self.marginals)) < len(self.marginals):
             repeated = next(columns for columns in self.marginals if self.marginals.count(columns) > 1)
@@ -86,7 +87,8 @@ class MarginalWorkload:
         if weights == "tables":
             per_table = [Fraction(1)] * len(chosen)
         elif weights == "cells":
-            per_table = [Fraction(math.prod(known[i] for i in columns if 0 <= i < len(known))) for columns in chosen]
+            size_of = dict(enumerate(known))  # unknown columns are refused below
+            per_table = [Fraction(math.prod(size_of.get(i, 1) for i in columns)) for columns in chosen]
         else:
             if not all(isinstance(weight, int | float | Fraction) and math.isfinite(weight) for weight in weights):
                 raise InputError("weights", weights, "'cells', 'tables' or a number for each marginal")
@@ -161,9 +163,17 @@ class Measurement:
     differences: Columns
 
     @classmethod
-    def with_differences(cls, workload: MarginalWorkload, columns: Columns, widest: int) -> Self:
-        """Return the measurement with differences along the columns that have at most ``widest`` values."""
-        return cls(workload, columns, tuple(i for i in columns if workload.sizes[i] <= widest))
+    def with_parities(cls, workload: MarginalWorkload, columns: Columns) -> Self:
+        """Return the measurement with differences along columns with two values alone: a row changes one integer."""
+        return cls(workload, columns, tuple(i for i in columns if workload.sizes[i] == 2))
+
+    def with_more_differences(self, most_changes: int) -> list[Self]:
+        """Return the measurements of these columns with more differences, with which a row changes few integers."""
+        others = tuple(i for i in self.columns if i not in self.differences)
+        found = (
+            replace(self, differences=tuple(sorted((*self.differences, *added)))) for added in subsets(others) if added
+        )
+        return [measurement for measurement in found if measurement.counts_per_row <= most_changes]
 
     @cached_property
     def shape(self) -> tuple[int, ...]:
