@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 import pickle
 import warnings
 
@@ -124,3 +125,15 @@ def test_an_epsilon_far_out_is_found() -> None:
     """Beyond 10⁷ nats, where the search once ended."""
     bounds = tr.gaussian(scale=2e-4).loss.epsilon_bounds(1e-5)
     assert 1.25e7 < bounds.lower <= bounds.upper < 1.26e7
+
+
+@pytest.mark.parametrize("scale", [1e7, 1e8])
+def test_noise_that_hides_nearly_everything_needs_little_memory(scale):
+    """The sum is nearly Gaussian, with a deviation of 2.5e-8 nats or less; other methods would need gigabytes."""
+    rate, steps = 256 / 60_000, 3515
+    loss = steps * tr.gaussian(scale=scale).loss.poisson_sample(rate)
+    deviation = rate * math.sqrt(steps) / scale
+    bounds = loss.delta_bounds(0.0)
+    assert math.isclose(bounds.lower, deviation / math.sqrt(2 * math.pi), rel_tol=1e-3)
+    assert bounds.lower <= bounds.upper <= bounds.lower * (1 + 1e-4)
+    assert 1e-4 < loss.true_positive_rate(1e-4) <= 1e-4 + deviation

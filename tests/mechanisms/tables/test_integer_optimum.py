@@ -107,3 +107,9 @@ def test_a_weaker_point_changes_nothing():
 def test_nonsense_points(points):
     with pytest.raises(InputError):
         optimal_table(points)
+
+
+@pytest.mark.parametrize("epsilon", [5e-324, 1e-310, 1e-200, 1e-199, 1e-100, 1e-9])
+def test_a_table_that_would_be_too_long_is_refused_before_it_is_computed(epsilon):
+    with pytest.raises(InputError, match="fewer than 2097152 cells"):
+        optimal_table([(epsilon, 1e-8)])

@@ -172,6 +172,8 @@ NARROW_ENOUGH = 1e-10
 """Relative width of a bracket that is narrow enough to stop trimming less."""
 FEW_STEPS = 10**4
 """Number of steps above which a grid is slow and imprecise."""
+TINY_VARIANCE = 1e-14
+"""Variance of the sum below which the fallback would need gigabytes and minutes, without narrower bounds."""
 FINE_WIDTH = 1e-8
 """Relative width beyond which the other approach is tried, too."""
 MAX_TRIES = 4
@@ -303,11 +305,17 @@ class ContourMethod(Method):
         saddles = [level.body.lines.right.latest for level in self.levels.values()]
         return next((index for latest in reversed(saddles) for index in latest), None)
 
+    @property
+    def _variance_is_tiny(self) -> bool:
+        """Whether log E e^L, which is at least about the variance of the sum, is below ``TINY_VARIANCE``."""
+        ((value,), (error,)) = self.total.log_moments(np.array([1.0 + 0.0j]))
+        return bool(value.real + error < TINY_VARIANCE)
+
     def _fallback_bounds(self, epsilon: float, known: Interval) -> Interval:
         """Return ``known``, narrowed by the fallback method and by Chernoff's bounds."""
         low, high = self._select_level(0.0).body.chernoff_bounds(epsilon)
         low, high = max(low, known[0]), min(high, known[1], self.cheap_delta_bound(epsilon))
-        if sum(self.total.counts) > FEW_STEPS:
+        if sum(self.total.counts) > FEW_STEPS or self._variance_is_tiny:
             return low, max(low, high)
         try:
             below, above = self.fallback.delta(epsilon)

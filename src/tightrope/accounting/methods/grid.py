@@ -364,6 +364,9 @@ def _sum_by_lattice_point(offsets: Indices, masses: Floats, count: int, missing:
     if not np.any(masses > 0):  # all of it is lost: next to nothing is left at 0
         return LatticePart(np.zeros(1, dtype=np.int64), np.array([1e-300]), count, 1.0)
     low = int(offsets.min())
+    span = int(offsets.max()) - low
+    if span > MAX_SPAN:
+        raise PrecisionError(f"the losses span {span} lattice points, more than {MAX_SPAN}")
     gathered = np.bincount(offsets - low, weights=masses).astype(np.float64)
     points = np.flatnonzero(gathered > math.ulp(0.0))
     return LatticePart.from_masses((points + low).astype(np.int64), gathered[points], count, missing)
@@ -372,6 +375,8 @@ def _sum_by_lattice_point(offsets: Indices, masses: Floats, count: int, missing:
 GRIDS = (1 << 13, 1 << 16, 1 << 19)
 """Lattice points for the widest distribution."""
 CACHED_GRIDS = 4
+MAX_SPAN = 1 << 26
+"""Lattice points that the losses of one distribution may span: half a gigabyte, for an array with all of them."""
 NARROW_ENOUGH = 1e-7
 """Relative width of a bracket below which no finer grid is tried."""
 STABLE_FALL = 1e-8

@@ -112,6 +112,8 @@ MARGINS = (1 - PRIVATE_SIDE, 2.0**-46, 2.0**-44, 2.0**-40, 2.0**-32, 2.0**-24, 2
 
 SMALLEST_STEP = 1e-9
 """Smallest ideal spacing of losses that is declared."""
+TINY_EPSILON = 1e-200
+"""Below it, the number of cells is that of ε = 0 to double precision, and products with ε could underflow."""
 
 NEGLIGIBLE_DELTA = 1e-24
 """A smaller δ is treated as 0: a table of 128 bits cannot represent it."""
@@ -134,9 +136,9 @@ class TailRecurrence:
         """Return the number of steps from G_1 to 0 for δ > 0: log(1 + G_1 (1 − e^{−ε}) e^ε / δ) / ε."""
         decay = math.exp(-epsilon)
         first = (1 - delta) * decay / (1 + decay)
-        if epsilon > 0:
+        if epsilon > TINY_EPSILON:
             return math.log1p(-first * math.expm1(-epsilon) / (decay * delta)) / epsilon
-        return first / delta
+        return first / delta  # the limit at ε = 0
 
     def last_crossing(self, others: list[TailRecurrence]) -> int:
         """Return the G below which none of the others is above this one, whose δ is 0.
