@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 import math
 import shutil
+import sqlite3
+from contextlib import closing
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -13,8 +16,8 @@ import pandas as pd
 import pytest
 
 import tightrope as tr
-from tightrope.errors import InputError
-from tightrope.ledger import Ledger
+from tightrope.errors import InputError, LedgerError
+from tightrope.ledger import Claim, Ledger
 from tightrope.ledger.chain import canonical_json, combined_digest
 from tightrope.release.execution import claim_of
 
@@ -89,3 +92,43 @@ def test_figures_for_other_noise_may_differ_in_rounding_under_a_key(tmp_path: Pa
         assert refused.value.name == "key"
     with pytest.raises(InputError):
         account.find_charge(replace(other, questions="0" * 64, plan=combined_digest("0" * 64, text)))
+
+
+def ledger_version(place: Path) -> int:
+    with closing(sqlite3.connect(place)) as connection:
+        ((version,),) = connection.execute("SELECT version FROM tightrope_ledger").fetchall()
+    return int(version)
+
+
+def test_former_software_refuses_a_new_ledger_and_goes_on_with_its_own(tmp_path: Path) -> None:
+    """Versions 0.1 and 0.2 accept version 1 alone; they would refuse new declarations without a reason."""
+    shutil.copy(FORMER / "old.ledger", tmp_path)
+    opened(tmp_path / "old.ledger")
+    opened(tmp_path / "new.ledger")
+    assert [ledger_version(tmp_path / name) for name in ("old.ledger", "new.ledger")] == [1, 2]
+
+
+@pytest.mark.parametrize("version", [0, 3, "2.5", None])
+def test_a_ledger_of_an_unknown_version_is_refused(tmp_path: Path, version: object) -> None:
+    place = tmp_path / "new.ledger"
+    opened(place)
+    with closing(sqlite3.connect(place)) as connection:
+        connection.execute("DROP TRIGGER tightrope_ledger_update")
+        connection.execute("PRAGMA ignore_check_constraints = ON")
+        connection.execute("UPDATE tightrope_ledger SET version = coalesce(?, 99)", [version])
+        connection.commit()
+    with pytest.raises(LedgerError, match=r"this Tightrope reads versions 1 and 2; install a newer Tightrope"):
+        opened(place)
+
+
+def test_a_charge_that_is_no_decimal_leaves_the_right_sums_for_former_software(tmp_path: Path) -> None:
+    """Former software reads the state after the last entry, not the fields of its body."""
+    shutil.copy(FORMER / "old.ledger", tmp_path)
+    place = tmp_path / "old.ledger"
+    account = Ledger(place, clock=lambda: "2099-01-01T00:00:00.000+00:00").open_account("people")
+    budget = tr.Budget(epsilon=4, delta="1e-5")
+    account.charge_release(Claim("seventh", "plan", budget.scale_by("1/7"), fraction=Fraction(1, 7)))
+    before, last = Ledger(place).list_entries()[-2:]
+    spent, reserved = map(Fraction, before.state_data["balances"]["total"])
+    assert last.state_data["balances"]["total"] == [str(spent + Fraction(1, 7)), str(reserved)]
+    assert set(last.state_data) == {"balances", "series", "releases"}

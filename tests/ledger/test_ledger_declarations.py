@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 import shutil
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
+from fractions import Fraction
 from multiprocessing import get_context
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow
@@ -18,12 +22,12 @@ from tests.ledger.test_former_ledger import opened as opened_former
 from tightrope.documents.privacy_unit import PrivacyUnit
 from tightrope.errors import InputError, InsufficientBudgetError
 from tightrope.ledger import Claim, Ledger
-from tightrope.ledger.chain import DECLARATION, append_entry
+from tightrope.ledger.chain import DECLARATION, Entry, append_entry, canonical_json
 from tightrope.ledger.check import check_ledger
 from tightrope.ledger.identity import Identity, SeriesClaim
-from tightrope.ledger.overview import ledger_overview
+from tightrope.ledger.overview import entry_history, ledger_overview
 from tightrope.release.execution import claim_of
-from tightrope.verify.claims import CONFIRMED, UNCHECKED
+from tightrope.verify.claims import CONFIRMED, REFUTED, UNCHECKED
 from tightrope.verify.ledgers import ledger_claims
 
 pytestmark = pytest.mark.usefixtures("planned_once")
@@ -130,14 +134,24 @@ def test_a_privacy_unit_that_protects_less_is_refused(place, unit):
         session(place, {"stay": "integer"}, **unit)
 
 
-@pytest.mark.parametrize("changes", [{"privacy_unit": None, "max_rows": None}, {"max_rows": 1}])
-def test_a_plan_of_another_session_for_another_privacy_unit_becomes_no_series(place, changes):
+@pytest.mark.parametrize("changes", [{"privacy_unit": None, "max_rows": None}, {"max_rows": 1}, {}])
+def test_a_plan_of_another_session_becomes_no_series(place, changes):
     opened = session(place)
     settings = {"privacy_unit": "user", "max_rows": 2, "budget": BUDGET} | changes
     plan = tr.Session(place.with_name("visits.csv"), **settings).plan([tr.count()], budget_fraction="0.25")
-    with pytest.raises(InputError, match="plan: it is of a session with another privacy unit or other bounds"):
+    with pytest.raises(InputError, match="plan: it is of a session with another table, privacy unit or bounds"):
         opened.series(plan, times=2, key="twice")
     assert session(place).spent["budget_fraction"] == "0"
+
+
+def test_a_series_does_not_take_the_unit_that_another_table_computes(place):
+    """In one table lower(user) is an expression, in the other a column of that name, which is what is protected."""
+    table = pyarrow.table({"user": ["a", "A"] * 50, "x": np.arange(100)})
+    named = table.append_column("lower(user)", pyarrow.array([str(row // 10) for row in range(100)]))
+    opened = session(place, source=named, privacy_unit="lower(user)")
+    computed = tr.Session(table, privacy_unit="lower(user)", max_rows=2, budget=BUDGET)
+    with pytest.raises(InputError, match="plan: it is of a session with another table"):
+        opened.series(computed.plan([tr.count()], budget_fraction="0.25"), times=2, key="twice")
 
 
 def test_a_contradiction_recorded_after_a_session_was_opened_is_refused_at_its_charge(place):
@@ -198,20 +212,100 @@ def test_check_finds_a_declaration_of_another_privacy_unit(place, unit):
     assert "entry 2 contradicts an earlier declaration" in problem and "privacy_unit" in problem
 
 
-def test_an_exported_ledger_with_declarations_is_verified(place):
-    from tightrope.ledger.overview import entry_history
-
-    mean_of(place, "age")
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """An exported ledger with two declarations, and charges of 1/3 and of a quarter."""
+    place = tmp_path_factory.mktemp("exported") / "visits.ledger"
+    place.with_name("visits.csv").write_text("\n".join(ROWS) + "\n")
+    session(place, {"age": "integer"}).plan([tr.count()], budget_fraction=Fraction(1, 3)).release()
     mean_of(place, "stay", max_rows=4)
     ledger = Ledger(place)
-    exported = {
+    return {
         "ledger": ledger.ledger_id,
         "entries": entry_history(ledger.list_entries()),
         "documents": ledger.book.texts_by_hash(),
     }
+
+
+def forged_ledger(exported: dict[str, Any], change: Callable[[list[dict[str, Any]]], None]) -> dict[str, Any]:
+    """Change entries, and write the hash chain again, as its owner could."""
+    forged = copy.deepcopy(exported)
+    change(forged["entries"])
+    previous = forged["entries"][0]["previous"]
+    for entry in forged["entries"]:
+        entry["previous"] = previous
+        body, state = (canonical_json(entry[name]) for name in ("body", "state"))
+        fields = [entry[name] for name in ("number", "dataset", "kind", "key", "time")]
+        previous = entry["hash"] = Entry(*fields, body, state, previous, "").expected_hash
+    return forged
+
+
+def entry_of_kind(entries: list[dict[str, Any]], kind: str) -> dict[str, Any]:
+    return next(entry for entry in entries if entry["kind"] == kind)
+
+
+def test_an_exported_ledger_with_declarations_and_fractions_is_verified(exported):
     verdicts = {one.name: one.verdict for one in ledger_claims(exported)}
     assert set(verdicts.values()) == {CONFIRMED, UNCHECKED}
-    assert verdicts["left of 'visits'"] == CONFIRMED
+    assert verdicts["left of 'visits'"] == verdicts["privacy units declared for 'visits'"] == CONFIRMED
+    assert {one.verdict for one in ledger_claims(forged_ledger(exported, lambda _: None))} == {CONFIRMED, UNCHECKED}
+
+
+def smaller_fraction(entries: list[dict[str, Any]]) -> None:
+    """A third is charged as a quarter, in the entry and in every sum after it."""
+    entry_of_kind(entries, "charged")["body"]["fraction"] = "1/4"
+    for entry in entries[1:]:
+        for balance in entry["state"]["balances"].values():
+            balance[0] = str(Fraction(balance[0]) - Fraction(1, 12))
+
+
+def left_out_fraction(entries: list[dict[str, Any]]) -> None:
+    del entry_of_kind(entries, "charged")["body"]["fraction"]
+
+
+def smaller_sum(entries: list[dict[str, Any]]) -> None:
+    entries[-1]["state"]["balances"]["total"][0] = "1/3"
+
+
+def other_unit(entries: list[dict[str, Any]]) -> None:
+    entry_of_kind(entries, "declaration")["body"]["identity"]["person"] = "city"
+
+
+def each_row(entries: list[dict[str, Any]]) -> None:
+    entry_of_kind(entries, "declaration")["body"]["identity"]["person"] = None
+
+
+def other_type_of_unit(entries: list[dict[str, Any]]) -> None:
+    columns = entry_of_kind(entries, "declaration")["body"]["identity"]["columns"]
+    columns[:] = [[name, "integer" if name == "user" else kind] for name, kind in columns]
+
+
+def other_dataset(entries: list[dict[str, Any]]) -> None:
+    entry_of_kind(entries, "declaration")["body"]["identity"]["name"] = "others"
+
+
+def undeclared(entries: list[dict[str, Any]]) -> None:
+    entries[0]["kind"] = "refused"
+    entry_of_kind(entries, "declaration")["kind"] = "refused"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        smaller_fraction,
+        left_out_fraction,
+        smaller_sum,
+        other_unit,
+        each_row,
+        other_type_of_unit,
+        other_dataset,
+        undeclared,
+    ],
+)
+def test_a_forged_ledger_is_refuted_although_its_chain_is_right(exported, change):
+    verdicts = {one.name: one.verdict for one in ledger_claims(forged_ledger(exported, change))}
+    assert REFUTED in verdicts.values()
+    assert all(verdict == CONFIRMED for name, verdict in verdicts.items() if name.endswith(".hash"))
 
 
 def test_a_ledger_of_version_0_1_takes_other_columns_and_bounds(tmp_path):

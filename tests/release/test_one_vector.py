@@ -171,7 +171,8 @@ def test_a_box_under_discovered_keys_and_in_a_ledger_comes_back_as_it_was(tmp_pa
     assert [row["g"] for row in answers[0].rows] == ["u", "v"]
     again = opened().plan(asked, budget_fraction="0.5", key="march").release()
     assert again.to_json() == answers.to_json()
-    series = opened().series(opened().plan(asked, budget_fraction="0.4"), times=2, key="2026")
+    session = opened()
+    series = session.series(session.plan(asked, budget_fraction="0.4"), times=2, key="2026")
     for _ in range(2):
         assert len(series.next().release()) == 2
     report = check_ledger(Ledger(tmp_path / "people.ledger"))

@@ -109,7 +109,10 @@ def canonical_json(data: Any) -> str:
 
 # The three tables of a ledger, the same in SQLite and PostgreSQL. Rows are added and never changed.
 
-VERSION = 1
+VERSION, READABLE_VERSIONS = 2, (1, 2)
+"""The version of new ledgers, and those that can be read. From version 2 on a dataset may have several declarations,
+and a charge an exact fraction such as 1/3. A ledger of version 1 stays one, but gets such entries, too: every entry has
+the resulting sums, so software that reads only version 1 adds further charges to the right sums."""
 METADATA = MetaData()
 LEDGER = Table(
     "tightrope_ledger",
@@ -175,10 +178,16 @@ def create_ledger_id(connection: Connection) -> None:
 
 
 def ledger_id(connection: Connection) -> str:
-    """Return the ledger's random name; ``LedgerError`` for a ledger of another version."""
+    """Return the ledger's random name; ``LedgerError`` for a ledger of an unknown version."""
     rows = connection.execute(select(LEDGER)).all()
-    if len(rows) != 1 or rows[0].version != VERSION:
-        raise LedgerError(f"this is not a ledger of version {VERSION}; name another one")
+    if len(rows) != 1:
+        raise LedgerError("this is not a ledger; name another one")
+    if rows[0].version not in READABLE_VERSIONS:
+        known = " and ".join(map(str, READABLE_VERSIONS))
+        raise LedgerError(
+            f"this ledger is of version {rows[0].version}, and this Tightrope reads versions {known}; install a newer "
+            f"Tightrope"
+        )
     return str(rows[0].id)
 
 

@@ -537,14 +537,17 @@ class Session(SingleUseObject):
         with the first value, in addition to the plan's conditions, as in
         ``date="month(admitted)", dates=range(1, 13)``; ``times`` is then the number of dates. The ``key`` names
         the series in the ledger; calling this again, even in a later session, continues it. A reservation is permanent.
-        Raises ``InputError`` without a ledger, for a plan of a session with another privacy unit or other bounds, or if
+        Raises ``InputError`` without a ledger, for a plan of another session, or if
         another series has the key, and ``InsufficientBudgetError``.
         """
         if self._account is None:
             text = "only possible with a ledger; open the session with tr.Session.open(..., ledger=...)"
             raise InputError.from_text("series", text)
-        if plan.draft.person != self._person:  # the noise would protect less than the ledger promises
-            text = "it is of a session with another privacy unit or other bounds; use session.plan(...) of this session"
+        # Noise for other bounds, or for a unit that another table computes, could protect less than a person.
+        if plan.draft.person != self._person or plan._table_release.table is not self._table:
+            text = (
+                "it is of a session with another table, privacy unit or bounds; use session.plan(...) of this session"
+            )
             raise InputError.from_text("plan", text)
         conditions, length = date_conditions(date, dates, self.schema), series_length(times, dates)
         return Series.reserve_in_ledger(self, self._account, plan.draft, length, key, conditions)

@@ -42,7 +42,9 @@ def ledger_claims(data: dict[str, Any]) -> list[Claim]:
     claims.append(equality_claim("documents that entries name are there", document_names <= set(documents), True))
     claims += _answer_charge_claims(documents, entries)
     for dataset in dict.fromkeys(entry["dataset"] for entry in entries):
-        claims += _balance_claims(dataset, [entry for entry in entries if entry["dataset"] == dataset])
+        dataset_entries = [entry for entry in entries if entry["dataset"] == dataset]
+        claims.append(_privacy_unit_claim(dataset, dataset_entries))
+        claims += _balance_claims(dataset, dataset_entries)
     why = "entries missing at the end, or a rewritten ledger, can only be detected with a release's certificate"
     return [*claims, unchecked_claim("the last entry", f"{why}: tightrope ledger check")]
 
@@ -86,6 +88,18 @@ def _answer_charge_claims(documents: dict[str, str], entries: list[dict[str, Any
                 yield equality_claim(f"entries[{index}]: its certificate keeps what was charged", same_budget, True)
 
 
+def _privacy_unit_claim(dataset: str, entries: list[dict[str, Any]]) -> Claim:
+    """Check that all declarations of a dataset have its name and one privacy unit, computed from the same columns."""
+    identities = [entry["body"]["identity"] for entry in entries if entry["kind"] in {"dataset", "declaration"}]
+    units = []
+    for identity in identities:
+        kinds = {str(name): str(kind) for name, kind in identity["columns"]}
+        read = [identity["person"], *identity.get("unit_columns", ())] if identity["person"] is not None else []
+        units.append([identity["name"], identity["person"], identity["means"], [[one, kinds.get(one)] for one in read]])
+    expected = [[dataset, *units[0][1:]]] * len(units) if units else "a declaration"
+    return equality_claim(f"privacy units declared for {dataset!r}", units, expected)
+
+
 def _balance_claims(dataset: str, entries: list[dict[str, Any]]) -> Iterator[Claim]:
     """Check the balance of a dataset with a single basic limit; others are not recomputed."""
     limits = entries[0]["body"].get("limits", [])
@@ -104,6 +118,8 @@ def _balance_claims(dataset: str, entries: list[dict[str, Any]]) -> Iterator[Cla
     for entry in entries:
         if entry["kind"] == "charged":
             fraction = _charged_fraction(entry["body"]["kept"], limit)
+            if fraction >= 0 and "fraction" in entry["body"]:  # the decimals of the guarantee were rounded down from it
+                fraction = max(fraction, parse_number(entry["body"]["fraction"]))
             spent, releases = spent + fraction, releases + 1
             if fraction < 0:
                 yield Claim(
