@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from functools import reduce
-from itertools import combinations, pairwise
+from itertools import combinations, pairwise, product
 from operator import add
 
 import numpy as np
@@ -17,6 +17,7 @@ from tightrope.errors import InputError
 from tightrope.ledger.noise_record import NoiseRecord
 from tightrope.noise.allocation import allocate_noise
 from tightrope.noise.marginals.selection import (
+    MarginalNoise,
     allocate_marginal_noise,
     noise_groups,
     plan_measurements,
@@ -202,6 +203,33 @@ def test_errors_beside_equal_budgets(sizes, orders, _with_parities, _optimum):
     equal = allocate_noise([alone] * len(workload.marginals), BUDGET, compare=False)
     deviation = math.sqrt(noise.weighted_variance / workload.cell_count)
     assert equal.selections[0][0].scalar_table.mean_squared ** 0.5 >= 1.5 * deviation
+
+
+def test_few_measurements_get_the_sizes_for_noise_that_is_not_gaussian():
+    workload = MarginalWorkload.from_orders((2, 5, 9), (1, 2))
+    measurements, sizes = round_sizes(plan_measurements(workload))
+    gaussian_sizes = MarginalNoise(workload, measurements, allocate_noise(noise_groups(measurements, sizes), BUDGET))
+    noise = allocate_marginal_noise(workload, BUDGET)
+    assert math.sqrt(noise.weighted_variance) <= 0.8 * math.sqrt(gaussian_sizes.weighted_variance)
+    assert len(noise.measurements) < len(measurements)
+
+
+@pytest.mark.parametrize("power", [2.0, 1.5, 1.0])
+def test_sizes_for_a_power_are_a_local_minimum(power):
+    """Another factor for any single size does not help."""
+    plan = plan_measurements(MarginalWorkload.from_orders((2, 5, 9, 4), (1, 2)), most_changes=1)
+    measurements, sizes = round_sizes(plan, power)
+    shares = share_matrix(plan.workload, measurements)
+    costs = np.array([float(cost) for cost in plan.workload.component_costs])
+
+    def variance(scales):
+        return np.sum(costs / (shares @ (1 / scales**2))) * np.sum(scales**-power) ** (2 / power)
+
+    least = variance(np.array(sizes, dtype=float))
+    for position, factor in product(range(len(sizes)), (0.4, 2.5)):
+        changed = np.array(sizes, dtype=float)
+        changed[position] *= factor
+        assert least <= variance(changed)
 
 
 @pytest.mark.parametrize(

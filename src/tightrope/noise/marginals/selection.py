@@ -231,6 +231,14 @@ def variance_lower_bound(
 
 # 2. Integer noise: sizes that are available, and the exact composition.
 
+LARGEST_SIZES = (math.inf, 72.0, 36.0, 18.0, 9.0)
+"""Measurements with larger sizes, in eighths after multiplication by the common factor, may be dropped."""
+LOG_RANGE = 8.0
+"""Logarithms of the parts are searched at most this far from those of the plan."""
+LOSS_POWERS = (2.0, 1.7, 1.4, 1.1)
+"""How the loss may grow as noise becomes smaller, tried in this order."""
+HOPELESS_INCREASE = 0.02
+"""If a power increases the variance by more than this, relative to the least one, smaller powers are not tried."""
 ANCHORS = 60
 """How many common factors of the sizes are tried before they are rounded, over a factor of eight."""
 TRIED_CHANGES = (1, 4, 16)
@@ -296,32 +304,56 @@ def noise_groups(
     ]
 
 
-def round_sizes(plan: MeasurementPlan) -> tuple[tuple[Measurement, ...], tuple[int, ...]]:
+def round_sizes(plan: MeasurementPlan, power: float = 2.0) -> tuple[tuple[Measurement, ...], tuple[int, ...]]:
     """Return the measurements and the sizes of their noise in eighths, of the available ones with the least variance.
 
-    The standard deviation of measurement A is in proportion to √(counts per row / part). Sizes are rounded to the
-    nearest available ones after multiplication by each of several common factors. A measurement that would need a
-    larger size than all of them is dropped, if the others inform about every component.
+    Sizes s_A share the budget as if Σ t_A / s_A^power were limited, t_A the integers that a row changes: power 2 is
+    right for Gaussian noise, 1 for Laplace noise. The best sizes are rounded after multiplication by each of several
+    common factors, and the largest ones are dropped, if the others inform about every component.
     """
-    parts = np.array(plan.parts)
-    touched = np.array([float(measurement.counts_per_row) for measurement in plan.measurements])
-    ideal = np.sqrt(touched / np.maximum(parts, np.finfo(float).tiny))
-    available, shares = np.array(EIGHTHS, dtype=np.float64), share_matrix(plan.workload, plan.measurements)
-    borders, costs = np.sqrt(available[1:] * available[:-1]), _float_costs(plan.workload)
-    best: tuple[float, Floats, np.ndarray[tuple[int], np.dtype[np.bool_]]] | None = None
+    shares, costs = share_matrix(plan.workload, plan.measurements), _float_costs(plan.workload)
+    changes = np.array([float(measurement.counts_per_row) for measurement in plan.measurements])
+    ideal = _sizes_for_power(plan, shares, changes, power)
+    available = np.array(EIGHTHS, dtype=np.float64)
+    borders = np.sqrt(available[1:] * available[:-1])
+    best: tuple[float, Floats] | None = None
     for factor in np.geomspace(1.0, 8.0, ANCHORS) / np.min(ideal):
         rounded = available[np.searchsorted(borders, ideal * factor)]
-        too_large = ideal * factor > available[-1] * math.sqrt(available[-1] / available[-2])
-        for dropped in (too_large, np.zeros_like(too_large)):
-            trial = np.where(dropped, 0.0, touched / rounded**2)
-            information = shares @ (trial / np.sum(trial))
-            variance = float(np.sum(costs / information)) if np.all(information > 0) else math.inf
-            if best is None or variance < best[0]:
-                best = variance, rounded, ~dropped
-    assert best is not None  # noqa: S101 - there are factors
-    _, rounded, is_kept = best
-    kept = np.flatnonzero(is_kept).tolist()
-    return tuple(plan.measurements[i] for i in kept), tuple(int(rounded[i]) for i in kept)
+        for largest in LARGEST_SIZES:
+            kept = np.where(ideal * factor <= largest, rounded, math.inf)
+            information = shares @ (changes / kept**2)
+            if np.all(information > 0):
+                variance = float(np.sum(costs / information)) * float(np.sum(changes / kept**power)) ** (2 / power)
+                best = (variance, kept) if best is None or variance < best[0] else best
+    assert best is not None  # noqa: S101 - with all sizes kept there is information
+    used = [i for i, size in enumerate(best[1].tolist()) if math.isfinite(size)]
+    return tuple(plan.measurements[i] for i in used), tuple(int(best[1][i]) for i in used)
+
+
+def _sizes_for_power(plan: MeasurementPlan, shares: csr_array, changes: Floats, power: float) -> Floats:
+    """Return the relative sizes with the least variance if Σ t_A / s_A^power is limited, near those of the plan."""
+    transposed, costs = csr_array(shares.T), _float_costs(plan.workload)
+    start = np.log(np.array(plan.parts))
+    if power == 2:
+        return np.asarray(np.sqrt(changes) * np.exp(-start / 2))
+
+    def log_variance(logs: Floats) -> tuple[float, Floats]:
+        parts = np.exp(logs)  # t / s²
+        information = shares @ parts
+        variance = float(np.sum(costs / information))
+        used = changes ** (1 - power / 2) * parts ** (power / 2)
+        gradient = used / np.sum(used) - parts * (transposed @ (costs / information**2)) / variance
+        return math.log(variance) + 2 / power * math.log(float(np.sum(used))), gradient
+
+    found = scipy.optimize.minimize(
+        log_variance,
+        start,
+        jac=True,
+        bounds=[(log - LOG_RANGE, log + LOG_RANGE) for log in start.tolist()],
+        method="L-BFGS-B",
+        options={"maxiter": MAX_ITERATIONS},
+    )
+    return np.asarray(np.sqrt(changes) * np.exp(-found.x / 2))
 
 
 def allocate_marginal_noise(workload: MarginalWorkload, budget: Budget, *, max_rows: int = 1) -> MarginalNoise:
@@ -334,18 +366,33 @@ def allocate_marginal_noise(workload: MarginalWorkload, budget: Budget, *, max_r
 
     >>> noise = allocate_marginal_noise(MarginalWorkload.from_orders([2, 3], [1, 2]), Budget(epsilon=1, delta=1e-6))
     >>> noise.loss.delta(1.0) <= 1e-6, len(noise.measurements)
-    (True, 4)
+    (True, 2)
     """
-    candidates: list[MarginalNoise] = []
+    best: MarginalNoise | None = None
     for most_changes in TRIED_CHANGES:
         plan = plan_measurements(workload, most_changes=most_changes)
-        measurements, sizes = round_sizes(plan)
-        integers = sum(math.prod(measurement.shape) for measurement in measurements)
-        if not candidates or (
-            measurements != candidates[-1].measurements and integers <= MOST_INTEGERS * workload.cell_count
-        ):
-            allocation = allocate_noise(noise_groups(measurements, sizes, max_rows), budget, compare=False)
-            candidates.append(MarginalNoise(workload, measurements, allocation))
-        if plan.gap <= SMALL_GAP or candidates[-1].weighted_variance > candidates[0].weighted_variance:
+        integers = sum(math.prod(measurement.shape) for measurement in plan.measurements)
+        if best is not None and integers > MOST_INTEGERS * workload.cell_count:
             break
-    return min(candidates, key=lambda candidate: candidate.weighted_variance)
+        found = _allocate_plan(plan, budget, max_rows)
+        if best is not None and found.weighted_variance >= best.weighted_variance:
+            break
+        best = found
+        if plan.gap <= SMALL_GAP:
+            break
+    assert best is not None  # noqa: S101 - there are limits
+    return best
+
+
+def _allocate_plan(plan: MeasurementPlan, budget: Budget, max_rows: int) -> MarginalNoise:
+    """Return the noise of the plan's measurements with the least error, of several powers of ``round_sizes``."""
+    best: MarginalNoise | None = None
+    for power in LOSS_POWERS:
+        measurements, sizes = round_sizes(plan, power)
+        allocation = allocate_noise(noise_groups(measurements, sizes, max_rows), budget, compare=False)
+        found = MarginalNoise(plan.workload, measurements, allocation)
+        if best is not None and found.weighted_variance > best.weighted_variance * (1 + HOPELESS_INCREASE):
+            break
+        best = min(best or found, found, key=lambda noise: noise.weighted_variance)
+    assert best is not None  # noqa: S101 - there are powers
+    return best
