@@ -15,7 +15,7 @@ from rich.text import Text
 
 from tightrope.cli.errors import interrupt_without_charge
 from tightrope.cli.options import AsJson, command_app, command_from_dataclass, is_finite_number
-from tightrope.cli.output import echo_lines, print_json, writable_folder, write_file
+from tightrope.cli.output import echo_lines, print_json, show_progress, writable_folder, write_file
 from tightrope.documents.escaping import A_PERSON, escape_control_chars
 from tightrope.errors import InputError, quoted_names, suggest_nearest
 
@@ -93,7 +93,8 @@ def init(asked: InitSettings) -> None:
     if asked.each_row and asked.max_rows not in (None, 1):
         raise InputError.from_text("--max-rows", "leave it out: with --each-row every person has one row")
     marks = _csv_options(asked.dialect)
-    opened = open_source(asked.data, table=asked.table, dialect=marks or None)
+    with show_progress("Reading the names and types of the columns ..."):
+        opened = open_source(asked.data, table=asked.table, dialect=marks or None)
     schema = opened.schema
     person, chosen = asked.privacy_unit, StarterOptions(asked.max_rows)
     if asked.interactive:

@@ -14,13 +14,16 @@ from typing import TYPE_CHECKING, Any
 
 from rich import box
 from rich.cells import cell_len
-from rich.console import Console
+from rich.console import Console, RenderableType
+from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, Task, TextColumn, TimeElapsedColumn
 from rich.table import Table
+from rich.text import Text
 
 from tightrope.documents.document import to_json_text
 from tightrope.documents.escaping import escape_control_chars, escape_control_chars_in_lines
 from tightrope.documents.escaping import json_text as escaped_json
 from tightrope.errors import InputError
+from tightrope.numerics.progress import listen_to_progress
 
 if TYPE_CHECKING:
     from msgspec import Struct
@@ -98,6 +101,39 @@ def show_spinner(task: str) -> Iterator[None]:
 
     with Console(stderr=True).status(task):
         yield
+
+
+SECONDS_BEFORE_BAR = 1.0
+"""The time after which long work shows a bar and the seconds so far."""
+
+
+class LateColumn(ProgressColumn):
+    """A column of a progress bar that appears after ``SECONDS_BEFORE_BAR``."""
+
+    def __init__(self, column: ProgressColumn) -> None:
+        super().__init__()
+        self._column = column
+
+    def render(self, task: Task) -> RenderableType:
+        """Return the column, or an empty text before it appears."""
+        return self._column.render(task) if (task.elapsed or 0.0) >= SECONDS_BEFORE_BAR else Text()
+
+
+@contextmanager
+def show_progress(task: str) -> Iterator[None]:
+    """Show a spinner on standard error, and after a second a bar, only if it is a terminal.
+
+    The bar shows the completed fraction of loops that report it (``with_progress``); without one it only moves.
+    """
+    if not sys.stderr.isatty():
+        yield
+        return
+
+    columns = SpinnerColumn(), TextColumn("{task.description}"), *map(LateColumn, (BarColumn(), TimeElapsedColumn()))
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        shown = bar.add_task(task, total=None)
+        with listen_to_progress(lambda fraction: bar.update(shown, completed=fraction, total=1)):
+            yield
 
 
 def writable_folder(folder: Path) -> Path:

@@ -11,7 +11,7 @@ import typer
 
 from tightrope.cli.errors import interrupt_without_charge
 from tightrope.cli.options import AsJson, PlanPath, command_app
-from tightrope.cli.output import echo_heading, echo_lines, print_document, print_table, show_spinner
+from tightrope.cli.output import echo_heading, echo_lines, print_document, print_table, show_progress
 from tightrope.documents import Budget
 from tightrope.documents.escaping import escape_control_chars, toml_value
 from tightrope.documents.numbers import (
@@ -78,12 +78,12 @@ def plan(
         raise InputError.from_text("plan", "--explain cannot be combined with --json or --table")
     file = load_plan_file(path)
     wanted = _margins_by_question(margin_of_error)
-    with show_spinner("Looking for the smallest budget ..." if wanted else "Choosing the noise ..."):
+    with show_progress("Looking for the smallest budget ..." if wanted else "Choosing the noise ..."):
         chosen = file.make_plan(wanted)
     if explain:
         echo_lines(*chosen.explain().split("\n"))
         return
-    with show_spinner("Trying other budgets ..." if budgets else "Computing the errors ..."):
+    with show_progress("Trying other budgets ..." if budgets else "Computing the errors ..."):
         usual = None
         if budgets:
             from tightrope.release.draft import TABLE_EPSILONS

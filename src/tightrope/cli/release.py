@@ -16,7 +16,7 @@ import typer
 
 from tightrope.cli.errors import EXIT_INSUFFICIENT_BUDGET, Interrupted, discard_stdout, interrupt_without_charge
 from tightrope.cli.options import AsJson, PlanPath, command_app
-from tightrope.cli.output import echo_heading, echo_lines, print_document, print_table, show_spinner, writable_folder
+from tightrope.cli.output import echo_heading, echo_lines, print_document, print_table, show_progress, writable_folder
 from tightrope.cli.output_files import existing_files, folder_text, kept_anyway, refuse_existing, reserve_files
 from tightrope.documents.document import to_json_text
 from tightrope.documents.escaping import escape_control_chars
@@ -104,7 +104,7 @@ def release(
             return
         entries_before = file.last_ledger_entry()
     try:
-        with show_spinner("Choosing the noise ..."):
+        with show_progress("Choosing the noise ..."):
             plan = file.release_plan(key)
     except KeyboardInterrupt:  # a series may already be reserved, once for all its releases
         alone = file.document.ledger.times is None
@@ -137,9 +137,9 @@ def _run_dry(file: PlanFile, path: str, folder: Path, key: str | None, *, force:
     # A dry run writes no files, so files of an earlier release are only mentioned.
     there = [] if force else existing_files(folder, FILES)
     in_the_way = f"There is already a release in {folder_text(folder)}: use --out DIR, or --force."
-    with show_spinner("Choosing the noise ..."):
+    with show_progress("Choosing the noise ..."):
         plan = file.make_plan()
-    with show_spinner("Looking for the table ..."):
+    with show_progress("Looking for the table ..."):
         plan.dry_run()
     forecast = forecast_release(file, plan, key)
     ledger = forecast.sentences or ["The ledger does not contain this dataset yet: the first release declares it."]
@@ -173,10 +173,10 @@ def released_into(path: Path, folder: Path) -> None:
 
 def _draw_and_keep(plan: Plan, file: PlanFile, files: ReservedFiles, got: Callable[[], None]) -> ReleaseResult:
     """Charge, sample and write; ``got`` is called once there are answers."""
-    with show_spinner("Reading the table and sampling noise ..."):
+    with show_progress("Reading the table and sampling noise ..."):
         result = plan.release().result(file.plan_title, file.reader_information)
         got()
-    with show_spinner("Writing the report ..."):
+    with show_progress("Writing the report ..."):
         # Answers first: the rest could be made again from them.
         from tightrope.release.answers import results_parquet
 

@@ -8,7 +8,7 @@ import typer
 
 from tightrope.cli.errors import Interrupted
 from tightrope.cli.options import AsJson, PlanPath, command_app
-from tightrope.cli.output import echo_lines, print_json, show_spinner
+from tightrope.cli.output import echo_lines, print_json, show_progress
 from tightrope.cli.release import ledger_summary
 from tightrope.documents.document import plain_data
 from tightrope.errors import NOTHING_SPENT, InputError
@@ -60,7 +60,7 @@ def suggest(
         if file.document.privacy_unit.each_row:
             raise InputError.from_text("each_row", "each row is a person, so each person has one row")
         entries_before = file.last_ledger_entry()
-        with show_spinner("Counting people by their number of rows ..."):
+        with show_progress("Counting people by their number of rows ..."):
             suggested = file.open_ledger_session().suggest_max_rows(
                 budget_fraction=budget_fraction or SUGGESTION_FRACTION,
                 where=file.document.where,

@@ -40,6 +40,7 @@ from tightrope.noise.worst_split import (
     noise_requirements,
     total_loss,
 )
+from tightrope.numerics.progress import with_progress
 from tightrope.numerics.root_finding import least_size
 
 # 1. The search at one budget: the least common size for given families, and the resulting tables.
@@ -419,9 +420,10 @@ def _family_trials(search: NoiseSearch, *, compare: bool) -> list[FamilyTrial]:
         and (family.hides_many_rows or not any(group.bounds_splits for group in search.groups))
     ]
     trials: list[FamilyTrial] = []
-    for variant in (
-        variant for family in families if not isinstance(family, ShapedFamily) for variant in family.plan_variants
-    ):
+    shaped = [family for family in families if isinstance(family, ShapedFamily)]
+    variants = [variant for family in families if family not in shaped for variant in family.plan_variants]
+    # After the families, the selected one is certified.
+    for variant in with_progress(variants, after=len(shaped) + 1):
         # Without ``compare`` the size of a hopeless family is not searched.
         least = min((trial.size for trial in trials), default=math.inf)
         is_hopeless = (
@@ -431,7 +433,7 @@ def _family_trials(search: NoiseSearch, *, compare: bool) -> list[FamilyTrial]:
         )
         trials.append(_skipped_trial(variant.name) if is_hopeless else _size_family(search, variant))
     return trials + [
-        _best_shape_trial(search, family, trials) for family in families if isinstance(family, ShapedFamily)
+        _best_shape_trial(search, family, trials) for family in with_progress(shaped, before=len(variants), after=1)
     ]
 
 

@@ -23,6 +23,7 @@ from tightrope.mechanisms.discrete.box_table import MOST_DIMENSIONS
 from tightrope.noise.allocation import NoiseAllocation, allocate_noise
 from tightrope.noise.worst_split import BOX_STEPS, CompositionGroup, SelectedNoise
 from tightrope.numerics.checks import check_integer
+from tightrope.numerics.progress import with_progress
 from tightrope.queries.accuracy import ERROR_STATEMENT, GROUP_SIZES, Accuracy
 from tightrope.queries.count import count_distinct
 from tightrope.queries.query import Query
@@ -75,15 +76,14 @@ def allocate_best_arrangement(
     """
     if like is not None:
         return like[0], allocate_noise(composition_groups_of(like[0]), budget, compare=compare, like=like[1])
-    (first_arrangement, *other_arrangements), results = arrangements, []
-    results.append(
-        (first_arrangement, allocate_noise(composition_groups_of(first_arrangement) * times, budget, compare=compare))
-    )
-    for tasks in other_arrangements if budget.delta > 0 else ():
+    results: list[tuple[Tasks, NoiseAllocation]] = []
+    for tasks in with_progress(arrangements if budget.delta > 0 else arrangements[:1]):
+        groups, is_first = composition_groups_of(tasks) * times, not results
         try:
-            results.append((tasks, allocate_noise(composition_groups_of(tasks) * times, budget, compare=False)))
+            results.append((tasks, allocate_noise(groups, budget, compare=compare and is_first)))
         except InsufficientBudgetError:
-            continue
+            if is_first:
+                raise
     tasks, best = min(results, key=lambda pair: pair[1].total_error)
     alternatives = {}
     for other_tasks, allocation in results:
@@ -227,7 +227,7 @@ class NoisePlan:
         and, where they depend on it, by group size. Budgets that cannot be met have ``answers`` None.
         """
         chosen = budgets or [Budget(epsilon=e, delta=self.budget.delta) for e in TABLE_EPSILONS]
-        return [self._budget_row(budget) for budget in chosen]
+        return [self._budget_row(budget) for budget in with_progress(chosen)]
 
     def _budget_row(self, budget: Budget) -> dict[str, Any]:
         row: dict[str, Any] = {"epsilon": float(max(e for e, _ in budget.points)), "delta": float(budget.delta)}

@@ -19,6 +19,7 @@ from tightrope.errors import InsufficientBudgetError, PlanError, quoted_names, s
 from tightrope.ledger.limits import MAIN_LIMIT
 from tightrope.ledger.noise_record import NoiseRecord
 from tightrope.noise.allocation import NoiseAllocation, allocate_noise
+from tightrope.numerics.progress import with_progress
 from tightrope.queries.options import MarginOfError
 from tightrope.queries.query import Query
 from tightrope.release.draft import NoisePlan, composition_groups_of
@@ -102,13 +103,15 @@ def minimal_draft(make_draft: MakeDraft, goal: AccuracyTarget, most: Decimal) ->
     only guides the search: the returned draft was checked. All candidates use the noise families that are best at
     ``most``.
     """
+    steps = with_progress(range(MAX_SEARCH_STEPS + 1))
+    next(steps)
     first_trial, failing_size = _try_draft(make_draft, goal, most, None), Decimal(0)
     if first_trial is None or first_trial[1] > 1:
         return None
     first_draft = first_trial[0]
     sufficient_size, best_trial = most, first_trial
     guess = sufficient_size * _clamped_fraction(first_trial[1])
-    for _ in range(MAX_SEARCH_STEPS):
+    for _ in steps:
         size = _next_size(failing_size, sufficient_size, guess)
         if size is None:
             break
