@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 
+import pandas as pd
 import pytest
 
 import tightrope as tr
@@ -50,9 +51,8 @@ def test_other_threads_and_what_follows_report_nothing() -> None:
 def test_planning_reports_its_progress_and_prints_nothing(capfd: pytest.CaptureFixture[str]) -> None:
     """In a notebook nothing listens, and nothing is printed."""
     fractions: list[float] = []
-    session = tr.Session(
-        {"a": [1, 2], "p": [1, 2]}, privacy_unit="p", max_rows=2, budget=tr.Budget(epsilon=1, delta=1e-6)
-    )
+    table = pd.DataFrame({"a": [1, 2], "p": [1, 2]})
+    session = tr.Session(table, privacy_unit="p", max_rows=2, budget=tr.Budget(epsilon=1, delta=1e-6))
     with listen_to_progress(fractions.append):
         plan = session.plan([tr.count(), tr.sum("a", bounds=(0, 1))])
     assert len(fractions) > 5
@@ -60,7 +60,7 @@ def test_planning_reports_its_progress_and_prints_nothing(capfd: pytest.CaptureF
     assert 0.5 < fractions[-1] <= 1
     fractions.clear()
     with listen_to_progress(fractions.append):
-        plan.accuracy_table()
+        plan.draft.accuracy_table()
     assert len(fractions) > 5
     session.plan([tr.count(), tr.sum("a", bounds=(0, 1))])
     assert capfd.readouterr() == ("", "")
