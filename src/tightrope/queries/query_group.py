@@ -21,8 +21,6 @@ from tightrope.tables.request import ContributionBounds, DistinctCount, Request
 from tightrope.tables.schema import Schema
 
 NUMERIC_KINDS = ("integer", "number", "boolean")
-KIND_DESCRIPTIONS: Mapping[str, str] = {"other": "what is neither a number nor a text"}
-"""Descriptions of column kinds whose name is unclear."""
 MAX_QUESTIONS = 100
 """Maximum number of queries in a plan: planning them takes half a minute, and each further one would take longer."""
 KEY_COUNT = "rows"
@@ -276,24 +274,20 @@ def _unit_term(person: PrivacyUnit, schema: Schema) -> Term | None:
 
 
 def _check_columns(question: Query, schema: Schema) -> None:
-    """Check that groups have plain values, and measured columns numbers, or plain values to count distinct ones."""
+    """Check that groups have supported types, and measured columns numbers, or such types to count distinct values."""
     for term in _grouping_terms(question):
-        if facts_of(term, schema).kind == "other":
-            remedy = "lists, structs and objects of several kinds cannot be keys: make one text of them first"
-            raise SchemaError("by", str(term), "a column of plain values", remedy)
+        if isinstance(term, str):
+            schema.find_column(term).refuse_other_kind("by", "be a group")
     measured_terms = [
         (vector.measure, term) for vector in question.noisy_statistics() for term in vector.measure.measured_terms
     ]
     for measure, term in measured_terms:
         kind = facts_of(term, schema).kind
-        if isinstance(measure, DistinctCount) and kind == "other":
-            raise SchemaError("column", str(term), "a column of plain values", "make one text of them first")
         if not isinstance(measure, DistinctCount) and kind not in NUMERIC_KINDS:
             column = str(term)
             column_text = column if column.isidentifier() else f'column("{escape_control_chars(column)}")'
             remedy = question.remedy_for_texts.format(column=column_text)
-            found = KIND_DESCRIPTIONS.get(kind, kind)
-            text = f"{column!r} is a column of {found}, but {question.kind!r} needs numbers; {remedy}"
+            text = f"{column!r} is a column of {kind}, but {question.kind!r} needs numbers; {remedy}"
             raise SchemaError.from_text("column", text)
 
 

@@ -18,7 +18,7 @@ from tightrope.documents.escaping import A_PERSON, toml_value
 from tightrope.documents.plan_ledger import LEDGER_FILE, Text
 from tightrope.documents.privacy_unit import PrivacyUnit
 from tightrope.documents.reader import APART_FROM_ZERO, missing_field_tip, redact_secret, underflows_to_zero
-from tightrope.errors import InputError, SchemaError, quoted_names
+from tightrope.errors import InputError, quoted_names
 from tightrope.release.bias_check import bias_check_fraction
 from tightrope.release.settings import MAX_ROWS_ADVICE, NOUN_PATTERN, resolve_unit
 from tightrope.tables import Dialect
@@ -394,10 +394,8 @@ def starter_plan_text(
     title = (table or "") if in_database else PurePath(path).stem
     if person is not None and person not in schema.column_names:
         resolve_unit(PrivacyUnit(person, 1, 1, 1), schema)
-    elif person is not None and schema.find_column(person).kind == "other":
-        raise SchemaError.from_text(
-            "person", f"the column {person!r} has lists or structs, which cannot identify people"
-        )
+    elif person is not None:
+        schema.find_column(person).refuse_other_kind("privacy_unit", "identify people")
     other_columns = [column for column in schema.columns if column.name != person]
     parts = [
         HEAD_TEXT.format(

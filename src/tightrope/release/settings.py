@@ -72,7 +72,10 @@ def resolve_unit(unit: PrivacyUnit, schema: Schema, *, is_expression: bool = Fal
     Raises ``SchemaError`` for a missing column, ``InputError`` for an expression that cannot identify people: one that
     is a condition, is the same for every row, or reads as the name of another column.
     """
-    if unit.column is None or (unit.column in schema.column_names and not is_expression):
+    if unit.column is None:
+        return unit
+    if unit.column in schema.column_names and not is_expression:
+        schema.find_column(unit.column).refuse_other_kind("privacy_unit", "identify people")
         return unit
     try:
         term: Term = parse_expression(unit.column) if is_expression else resolve_term(unit.column, schema)

@@ -33,6 +33,8 @@ _MICROSECONDS_PER_TICK = {"s": 1_000_000, "ms": 1_000}
 NOT_A_TIME = np.iinfo(np.int64).min
 """The missing instant of numpy and pandas (NaT): it is unequal to every value, itself included, and unordered."""
 TABLE = "tightrope_rows"
+UUID, BOOLEANS_OF_8_BITS = "arrow.uuid", "arrow.bool8"
+"""Arrow's extension types that are stored as texts and booleans; other extension types are not supported."""
 DUCKDB_TYPES = {
     "int8": "TINYINT",
     "int16": "SMALLINT",
@@ -59,11 +61,13 @@ def storage_schema(schema: pa.Schema) -> pa.Schema:
 
 
 def storage_type(given: pa.DataType) -> pa.DataType:
-    """Return the stored type of an Arrow type: dictionaries decoded, days in 32 bits, instants in UTC."""
+    """Return the stored type of an Arrow type: dictionaries and runs decoded, days in 32 bits, instants in UTC."""
     arrow = load_library("pyarrow")
     types = arrow.types
-    if types.is_dictionary(given):
+    if types.is_dictionary(given) or types.is_run_end_encoded(given):
         return storage_type(given.value_type)
+    if isinstance(given, arrow.BaseExtensionType):
+        return {UUID: arrow.string(), BOOLEANS_OF_8_BITS: arrow.bool_()}.get(given.extension_name, given)
     if types.is_timestamp(given):
         has_nanoseconds = given.unit == "ns" and given.tz is None
         return arrow.timestamp("ns" if has_nanoseconds else "us", tz=given.tz and "UTC")
@@ -79,7 +83,10 @@ def storage_type(given: pa.DataType) -> pa.DataType:
 
 def normalize_batch(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     """Return a record batch in ``storage_schema``; columns that need no conversion are not copied."""
-    columns = [_normalize_column(column, field.type) for column, field in zip(batch.columns, schema, strict=True)]
+    pairs = zip(batch.columns, schema, strict=True)
+    columns = engine_call(
+        "convert the rows", lambda: [_normalize_column(column, field.type) for column, field in pairs]
+    )
     return load_library("pyarrow").RecordBatch.from_arrays(columns, schema=schema)
 
 
@@ -109,10 +116,8 @@ def _drop_long_entries(column: pa.Array, longest: int) -> pa.Array:
 
 def _normalize_column(column: pa.Array, wanted: pa.DataType) -> pa.Array:
     """Return a column in its stored type, ``wanted``; values that do not fit are missing."""
-    arrow = load_library("pyarrow")
-    types, given = arrow.types, column.type
-    if types.is_dictionary(given):
-        return _normalize_column(column.dictionary_decode(), wanted)
+    column = _decode_column(column)
+    types, given = load_library("pyarrow").types, column.type
     if types.is_timestamp(given):
         return _normalize_instants(column, wanted)
     if types.is_date64(given):
@@ -123,6 +128,34 @@ def _normalize_column(column: pa.Array, wanted: pa.DataType) -> pa.Array:
     if types.is_string(wanted) or types.is_large_string(wanted):
         return drop_invalid_utf8(column.cast(wanted) if given != wanted else column)
     return column if given == wanted else column.cast(wanted)
+
+
+def _decode_column(column: pa.Array) -> pa.Array:
+    """Return a column with dictionaries, runs, UUIDs and booleans of 8 bits as plain values."""
+    arrow = load_library("pyarrow")
+    given = column.type
+    if arrow.types.is_run_end_encoded(given):
+        rows = np.arange(column.offset, column.offset + len(column))
+        runs = np.searchsorted(column.run_ends.to_numpy(), rows, side="right")
+        return _decode_column(column.values).take(arrow.array(runs))
+    if arrow.types.is_dictionary(given):
+        if str(given.value_type) == "string_view":  # Arrow does not decode these
+            column = arrow.DictionaryArray.from_arrays(column.indices, column.dictionary.cast(arrow.large_string()))
+        return _decode_column(column.dictionary_decode())
+    extension_name = given.extension_name if isinstance(given, arrow.BaseExtensionType) else None
+    if extension_name == UUID:
+        return _uuid_texts(column.storage)
+    return column.storage.cast(arrow.bool_()) if extension_name == BOOLEANS_OF_8_BITS else column
+
+
+def _uuid_texts(column: pa.Array) -> pa.Array:
+    """Return values of 16 bytes as texts such as 'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11'."""
+    arrow = load_library("pyarrow")
+    raw = b"".join(column.fill_null(bytes(16)).to_pylist())
+    digits = np.frombuffer(raw.hex().encode(), np.uint8).reshape(-1, 32)
+    texts = np.insert(digits, [8, 12, 16, 20], ord("-"), axis=1)
+    filled = arrow.Array.from_buffers(arrow.binary(36), len(column), [None, arrow.py_buffer(texts.tobytes())])
+    return load_library("pyarrow.compute").if_else(column.is_valid(), filled, arrow.scalar(None, filled.type))
 
 
 def drop_invalid_utf8(column: pa.Array) -> pa.Array:

@@ -6,11 +6,12 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tightrope.errors import InputError, SchemaError
 from tightrope.tables.backends.backend import Backend
-from tightrope.tables.backends.column_types import arrow_kind, to_portable_types
+from tightrope.tables.backends.column_types import arrow_kind, ibis_type, to_portable_types
 from tightrope.tables.backends.duckdb import open_connection
 from tightrope.tables.backends.registry import backend_for
 from tightrope.tables.bounding import check_listed_keys, check_request, used_columns
@@ -138,9 +139,7 @@ class Table:
                 engine_call("check the table", lambda: rows.limit(0).count().execute())
                 types |= {name: rows[name].type() for name in rows.columns}
         else:
-            types |= {
-                name: load_library("ibis").dtype(storage_type(self._arrow_schema.field(name).type)) for name in names
-            }
+            types |= {name: ibis_type(storage_type(self._arrow_schema.field(name).type)) for name in names}
         for request in requests:
             check_listed_keys(request, types)
 
@@ -166,7 +165,7 @@ class Table:
     def _snapshot_of_stream(self, names: Sequence[str], max_text_bytes: int | None) -> Iterator[SnapshotRows]:
         assert self._open_stream is not None  # noqa: S101 - checked by the caller
         source = self._open_stream(list(names) or [_column_for_row_count(self.private_schema)])
-        types = {field.name: load_library("ibis").dtype(field.type) for field in storage_schema(source.schema)}
+        types = {field.name: ibis_type(field.type) for field in storage_schema(source.schema)}
         with materialize_rows(source, max_text_bytes) as (connection, rows):
             yield types, connection, rows
 
@@ -192,21 +191,28 @@ class Table:
 
 
 def table_from_stream(
-    source_kind: str, arrow_schema: Any, open_stream: StreamOpener, check_ready: SourceCheck = lambda _: None
+    source_kind: str,
+    arrow_schema: Any,
+    open_stream: StreamOpener,
+    check_ready: SourceCheck = lambda _: None,
+    source_types: Mapping[str, str] | None = None,
 ) -> Table:
     """Return a table whose rows come as Arrow batches; ``arrow_schema`` has all its columns.
 
-    Columns of unsupported Arrow types get the kind ``other``.
+    Columns of unsupported Arrow types get the kind ``other``. ``source_types`` are the source's own names of types,
+    where they are not Arrow's.
     """
     check_names(arrow_schema.names)
-    schema = Schema(tuple(Column(column.name, arrow_kind(storage_type(column.type))) for column in arrow_schema))
+    own_names = source_types or {}
+    columns = ((column.name, column.type, own_names.get(column.name, str(column.type))) for column in arrow_schema)
+    schema = Schema(tuple(Column(name, arrow_kind(storage_type(given)), shown) for name, given, shown in columns))
     require_libraries("ibis", "duckdb")
     open_connection_once = LazyValue(open_connection)
 
     def load_rows(names: Sequence[str]) -> ir.Table:
         source = open_stream(list(names) or [_column_for_row_count(schema)])
         stored_schema = storage_schema(source.schema)
-        batches = (normalize_batch(batch, stored_schema) for batch in source.read_batches())
+        batches = map(partial(normalize_batch, schema=stored_schema), source.read_batches())
         reader = load_library("pyarrow").RecordBatchReader.from_batches(stored_schema, batches)
         name = f"tightrope_{uuid.uuid4().hex}"
         engine_call("read the rows", lambda: open_connection_once().con.register(name, reader))

@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import datetime
 import hashlib
+from collections.abc import Mapping
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from tightrope.tables.engine_calls import load_library
 from tightrope.tables.schema import Column, Kind, Schema
@@ -17,6 +20,7 @@ if TYPE_CHECKING:
     import ibis.expr.datatypes as dt
     import ibis.expr.schema as sch
     import ibis.expr.types as ir
+    import pyarrow as pa
 
 _KINDS: tuple[tuple[str, Kind], ...] = (
     ("is_boolean", "boolean"),
@@ -46,9 +50,12 @@ DIGEST = 64
 """Characters of a digest: SHA-256 in hexadecimal digits. Shorter texts are not replaced by a digest."""
 
 
-def schema_of(columns: sch.Schema) -> Schema:
-    """Return the names and kinds of an ibis schema."""
-    return Schema(tuple(Column(name, kind_of(dtype)) for name, dtype in columns.items()))
+def schema_of(columns: sch.Schema, source_types: Mapping[str, str] | None = None) -> Schema:
+    """Return the names and kinds of an ibis schema; ``source_types`` are the source's own names of types."""
+    own_names = source_types or {}
+    return Schema(
+        tuple(Column(name, kind_of(dtype), own_names.get(name, str(dtype))) for name, dtype in columns.items())
+    )
 
 
 def kind_of(dtype: dt.DataType) -> Kind:
@@ -64,10 +71,41 @@ def arrow_kind(given: Any) -> Kind:
     A ``decimal256`` is "other", because DuckDB cannot read it.
     """
     types = load_library("pyarrow").types
+    if given == wide_integer_type():
+        return "integer"
     if types.is_decimal(given):
         is_supported = not types.is_decimal256(given) and given.precision <= MAX_DECIMAL_DIGITS and given.scale >= 0
         return "other" if not is_supported else "integer" if given.scale == 0 else "number"
     return next((kind for test, kind in _ARROW_KINDS if getattr(types, test)(given)), "other")
+
+
+def wide_integer_type() -> pa.DataType:
+    """Return the Arrow type of integers of 128 bits, which DuckDB stores as HUGEINT."""
+    arrow = load_library("pyarrow")
+    return arrow.opaque(arrow.binary(16), "hugeint", "DuckDB")
+
+
+def wide_integers(texts: pa.Array) -> pa.Array:
+    """Return the integers of 128 bits whose decimal digits are given as texts.
+
+    >>> import pyarrow
+    >>> wide_integers(pyarrow.array(["-2", None])).storage.to_pylist()[0].hex()
+    'feffffffffffffffffffffffffffffff'
+    """
+    arrow = load_library("pyarrow")
+    decimals = texts.cast(arrow.decimal256(39, 0))
+    bits = np.frombuffer(decimals.buffers()[1], np.uint8).reshape(-1, 32)[decimals.offset :][: len(texts), :16]
+    buffers = [decimals.is_valid().buffers()[1] if texts.null_count else None, arrow.py_buffer(bits.tobytes())]
+    storage = arrow.Array.from_buffers(arrow.binary(16), len(texts), buffers)
+    return arrow.ExtensionArray.from_storage(wide_integer_type(), storage)
+
+
+def ibis_type(stored: pa.DataType) -> dt.DataType:
+    """Return the ibis type of a stored Arrow type."""
+    ibis = load_library("ibis")
+    if stored == wide_integer_type():
+        return ibis.dtype(f"decimal({MAX_DECIMAL_DIGITS}, 0)")
+    return ibis.dtype(stored)
 
 
 def is_wide(dtype: dt.DataType) -> bool:

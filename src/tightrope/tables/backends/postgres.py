@@ -13,7 +13,7 @@ import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -44,12 +44,13 @@ class ColumnFormat:
     """The Arrow type of a column and the rule that converts its values from PostgreSQL's text.
 
     ``arrow_name`` is an alias of Arrow, ``instant`` or ``decimal``; ``digits`` are a decimal's precision and scale.
-    Without a rule, Arrow's CSV reader parses the values.
+    Without a rule, Arrow's CSV reader parses the values. ``type_name`` is PostgreSQL's name of the type, for errors.
     """
 
     arrow_name: str
     rule: Rule | None = None
     digits: tuple[int, int] | None = None
+    type_name: str = field(default="", compare=False)
 
     @property
     def arrow_type(self) -> pa.DataType:
@@ -289,7 +290,17 @@ def readable_columns(connection: Any, relation: Relation, only: Sequence[str] | 
     step = "read the table's types"
     text_oids = engine_call(step, lambda: {oid for (oid,) in connection.execute(TEXT_QUERY, (oids,))})
     formats = (TEXT_FORMAT if oid in text_oids else column_format(oid, modifier) for oid, modifier in types)
-    return dict(zip(names, formats, strict=True))
+    return {
+        name: replace(kind, type_name=_type_name(oid)) for name, kind, oid in zip(names, formats, oids, strict=True)
+    }
+
+
+def _type_name(oid: int) -> str:
+    """Return the name of a type of PostgreSQL's own."""
+    info = load_library("psycopg").adapters.types.get(oid)
+    if info is None:
+        return "defined in the database"
+    return f"{info.regtype}[]" if oid == info.array_oid else str(info.regtype)
 
 
 def copy_rows(connection: Any, relation: Relation, names: Sequence[str]) -> Iterator[tuple[bytes, int]]:

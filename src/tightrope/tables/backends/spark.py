@@ -119,6 +119,20 @@ def snapshot_session(
         engine_call("drop a temporary table", lambda: frame.sparkSession.catalog.dropGlobalTempView(name))
 
 
+def without_unsupported_types(frame: DataFrame) -> DataFrame:
+    """Return the frame with columns of types that ibis lacks, such as variants, as bytes, which are not supported."""
+    to_ibis = load_library("ibis.backends.pyspark.datatypes").PySparkType.to_ibis
+    functions = load_library("pyspark.sql.functions", EXTRA)
+    unsupported = []
+    for field in frame.schema:
+        try:
+            to_ibis(field.dataType)
+        except NotImplementedError:
+            unsupported.append(field.name)
+    empty_bytes = functions.lit(None).cast("binary")
+    return frame.withColumns(dict.fromkeys(unsupported, empty_bytes)) if unsupported else frame
+
+
 def with_instants(table: ir.Table, frame: DataFrame) -> ir.Table:
     """Return the table with Spark's TIMESTAMP columns as instants in UTC, which ibis takes for times without a zone."""
     types = load_library("pyspark.sql.types", EXTRA)

@@ -324,11 +324,12 @@ def resolve_term(given: str | Expression | ExpressionTree, schema: Schema) -> Te
 
 
 def facts_of(term: Term, schema: Schema) -> ValueFacts:
-    """Return the kind and the range of a term's values."""
+    """Return the kind and the range of a term's values; raises ``SchemaError`` for a column of the kind "other"."""
     if isinstance(term, ExpressionTree):
         return term.infer_column_facts(schema)
-    kind = schema.find_column(term).kind
-    return boolean_facts() if kind == "boolean" else ValueFacts(kind)
+    column = schema.find_column(term)
+    column.refuse_other_kind("column", "be a privacy unit, a group or a value")
+    return boolean_facts() if column.kind == "boolean" else ValueFacts(column.kind)
 
 
 def term_columns(*terms: Term | None) -> tuple[str, ...]:

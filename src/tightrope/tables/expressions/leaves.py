@@ -9,7 +9,7 @@ import unicodedata
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, final
 
-from tightrope.errors import InputError, SchemaError
+from tightrope.errors import InputError
 from tightrope.tables.backends.column_types import to_comparable
 from tightrope.tables.engine_calls import load_library
 from tightrope.tables.expressions.tree import (
@@ -65,11 +65,9 @@ class ColumnRef(ExpressionTree):
 
     def infer_column_facts(self, schema: Schema) -> ValueFacts:
         """Return its kind; its values are unknown, except for a boolean column."""
-        kind = schema.find_column(self.name).kind
-        if kind == "other":
-            expected = "a number, text, boolean, date or timestamp to be computed with"
-            raise SchemaError("column", self.name, expected, "cast it first")
-        return boolean_facts() if kind == "boolean" else ValueFacts(kind)
+        column = schema.find_column(self.name)
+        column.refuse_other_kind("column", "be part of an expression")
+        return boolean_facts() if column.kind == "boolean" else ValueFacts(column.kind)
 
     def to_engine_column(self, rows: SourceRows) -> ir.Column:
         """Cast to the single type of its kind (64 bits, doubles without NaN, UTC); other values are missing."""

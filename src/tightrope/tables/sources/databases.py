@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
+import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any, final
 from tightrope.errors import EngineError, InputError, SchemaError, quoted_names, suggest_nearest
 from tightrope.tables.backends import postgres
 from tightrope.tables.backends.backend import Relation
-from tightrope.tables.backends.column_types import MAX_DECIMAL_DIGITS, schema_of
+from tightrope.tables.backends.column_types import schema_of, wide_integer_type, wide_integers
 from tightrope.tables.backends.duckdb import open_connection
 from tightrope.tables.backends.postgres import UNSUPPORTED_FORMAT, ColumnFormat
 from tightrope.tables.engine_calls import engine_call, load_library
@@ -28,10 +29,11 @@ if TYPE_CHECKING:
     from ibis.backends import BaseBackend
 
 DEFAULT_SCHEMA = "main"
-WIDE_INTEGERS = ("HUGEINT", "UHUGEINT")
-READ_AS_TEXT = (*WIDE_INTEGERS, "UUID")
-INTEGER_PATTERN = rf"^-?\d{{1,{MAX_DECIMAL_DIGITS}}}$"
-
+WIDE_INTEGER = "HUGEINT"
+READ_AS_TEXT = ("UHUGEINT", "UUID", '"NULL"')
+"""Types of DuckDB that are texts for us: identifiers, and columns in which all values are NULL."""
+NOT_READ = ("BIT", "GEOMETRY", "JSON", "TIME", "TIME_NS", "TIME WITH TIME ZONE", "BIGNUM", "VARIANT", "INTERVAL")
+"""Types of DuckDB whose columns are not supported, though ibis or Arrow may have a supported one for them."""
 
 LOCK_HOLDER = re.compile(r"held in (?P<program>[^()]*) \(PID (?P<process>\d+)\)")
 """The process that has a DuckDB file open for writing, in DuckDB's message, which quotes no value of the file."""
@@ -146,22 +148,56 @@ def open_duckdb(path: Path, name: str | None) -> Table:
 
     def find_table(relation: Relation) -> ir.Table:
         backend = file.open_connection()
-        return engine_call(
-            "read the table's schema",
-            lambda: backend.table(relation.name, database=(backend.current_catalog, relation.schema)),
-        )
+        return engine_call("read the table's schema", lambda: _view_of_supported_columns(backend, relation))
 
     with file.hold_connection():
         relation = _find_relation(file.open_connection(), name)
         schema = find_table(relation).schema()
+        types = _column_types(file.open_connection(), relation)
     check_names(schema)
     return Table(
-        schema_of(schema),
+        schema_of(schema, types),
         "duckdb",
         file.open_connection,
         lambda _: find_table(relation),
         _hold_connection=file.hold_connection,
     )
+
+
+def _column_types(backend: BaseBackend, relation: Relation) -> dict[str, str]:
+    """Return DuckDB's names of the types of the relation's columns."""
+    described = engine_call("read the table's schema", lambda: backend.raw_sql(f"DESCRIBE {_sql_name(relation)}"))
+    return {name: kind for name, kind, *_ in described.fetchall()}
+
+
+def _view_of_supported_columns(backend: BaseBackend, relation: Relation) -> ir.Table:
+    """Return the table, with columns of some types as texts, and those that cannot be read as bytes without a value.
+
+    ibis fails to read the schema of a table with certain types, such as GEOMETRY, and does not have others.
+    """
+    casts = {
+        name: "NULL::BLOB"
+        if kind in NOT_READ
+        else f"{_quoted(name)}::VARCHAR"
+        if kind in READ_AS_TEXT
+        else _quoted(name)
+        for name, kind in _column_types(backend, relation).items()
+    }
+    if all(cast == _quoted(name) for name, cast in casts.items()):
+        return backend.table(relation.name, database=(backend.current_catalog, relation.schema))
+    columns = ", ".join(f"{cast} AS {_quoted(name)}" for name, cast in casts.items())
+    view = f"tightrope_{uuid.uuid4().hex}"
+    query = f"SELECT {columns} FROM {_sql_name(relation)}"  # noqa: S608 - names are quoted
+    backend.raw_sql(f"CREATE TEMP VIEW {view} AS {query}")
+    return backend.table(view, database=("temp", "main"))
+
+
+def _sql_name(relation: Relation) -> str:
+    return f"{_quoted(relation.schema)}.{_quoted(relation.name)}"
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
 
 
 def _find_relation(backend: BaseBackend, name: str | None) -> Relation:
@@ -195,10 +231,8 @@ def open_relation(relation: DuckDBPyRelation) -> Table:
         "find the relation's columns", lambda: _select_portable(relation, kinds).limit(0).to_arrow_table()
     )
     arrow = load_library("pyarrow")
-    wide_type = arrow.decimal128(MAX_DECIMAL_DIGITS, 0)
-    types = {
-        name: wide_type if kind in WIDE_INTEGERS else empty.schema.field(name).type for name, kind in kinds.items()
-    }
+    replaced = {WIDE_INTEGER: wide_integer_type(), **dict.fromkeys(NOT_READ, arrow.binary())}
+    types = {name: replaced.get(kind) or empty.schema.field(name).type for name, kind in kinds.items()}
 
     def read_columns(names: Sequence[str]) -> RowSource:
         read_kinds = {name: kinds[name] for name in names}
@@ -210,14 +244,10 @@ def open_relation(relation: DuckDBPyRelation) -> Table:
                 lambda: _select_portable(relation, read_kinds).to_arrow_reader(MAX_BATCH_ROWS // 4),
             )
             for batch in iterate_batches(reader):
-                columns = []
-                for column, field in zip(batch.columns, schema, strict=True):
-                    values = column
-                    if read_kinds[field.name] in WIDE_INTEGERS:  # values with more than 38 digits are missing
-                        compute = load_library("pyarrow.compute")
-                        fits = compute.match_substring_regex(column, INTEGER_PATTERN)
-                        values = compute.if_else(fits, column, arrow.scalar(None, column.type))
-                    columns.append(values.cast(field.type))
+                columns = [
+                    wide_integers(column) if read_kinds[field.name] == WIDE_INTEGER else column.cast(field.type)
+                    for column, field in zip(batch.columns, schema, strict=True)
+                ]
                 yield arrow.RecordBatch.from_arrays(columns, schema=schema)
 
         return RowSource(schema, read_batches)
@@ -225,7 +255,7 @@ def open_relation(relation: DuckDBPyRelation) -> Table:
     def check_relation(_: Sequence[str]) -> None:
         engine_call("find the relation's columns", lambda: _select_portable(relation, kinds).limit(0).to_arrow_table())
 
-    return table_from_stream("duckdb", arrow.schema(list(types.items())), read_columns, check_relation)
+    return table_from_stream("duckdb", arrow.schema(list(types.items())), read_columns, check_relation, kinds)
 
 
 def _select_portable(relation: DuckDBPyRelation, kinds: dict[str, str]) -> DuckDBPyRelation:
@@ -235,7 +265,7 @@ def _select_portable(relation: DuckDBPyRelation, kinds: dict[str, str]) -> DuckD
     """
     column = load_library("duckdb").ColumnExpression
     columns = [
-        column(name).cast("VARCHAR").alias(name) if kind in READ_AS_TEXT else column(name)
+        column(name).cast("VARCHAR").alias(name) if kind in (WIDE_INTEGER, *READ_AS_TEXT) else column(name)
         for name, kind in kinds.items()
     ]
     return relation.select(*columns)
@@ -275,7 +305,8 @@ def open_postgres(url: str, table: str) -> Table:
         with postgres.read_only_transaction(url) as connection:
             _check_unchanged(connection, relation, select_formats(names or list(formats)[:1]))
 
-    return table_from_stream("postgres", _arrow_schema(formats), read_columns, check_table)
+    type_names = {name: column.type_name for name, column in formats.items() if column.type_name}
+    return table_from_stream("postgres", _arrow_schema(formats), read_columns, check_table, type_names)
 
 
 def _arrow_schema(formats: Mapping[str, ColumnFormat]) -> pa.Schema:

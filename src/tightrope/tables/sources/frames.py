@@ -11,14 +11,14 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, cast, get_args
 
-from tightrope.errors import InputError, SchemaError, quoted_names, suggest_nearest
-from tightrope.tables.backends.column_types import schema_of
+from tightrope.errors import EngineError, InputError, SchemaError, quoted_names, suggest_nearest
+from tightrope.tables.backends.column_types import schema_of, wide_integer_type, wide_integers
 from tightrope.tables.backends.postgres import check_address
-from tightrope.tables.backends.spark import with_instants
+from tightrope.tables.backends.spark import with_instants, without_unsupported_types
 from tightrope.tables.engine_calls import engine_call, load_library
 from tightrope.tables.files import MAX_BATCH_ROWS
 from tightrope.tables.materialize import RowSource
-from tightrope.tables.schema import Kind
+from tightrope.tables.schema import PYTHON_OBJECTS, Kind
 from tightrope.tables.sources.parquet_folders import MARKERS, PathNames, parse_folder_name
 from tightrope.tables.table import Table, check_names, table_from_stream
 
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
+_WIDE_POLARS_TYPES = ("Int128", "UInt128")
+"""Integers of 128 bits, which Arrow lacks; they are read by their digits."""
 DECLARABLE_KINDS = tuple(kind for kind in get_args(Kind) if kind != "other")
 ARROW_TYPES: Mapping[str, str] = {
     "integer": "int64",
@@ -42,23 +44,37 @@ ARROW_TYPES: Mapping[str, str] = {
 def is_untyped(column: Any) -> bool:
     """Return whether the values, or the categories, of a pandas column are Python objects."""
     dtype = column.dtype
-    return str(getattr(getattr(dtype, "categories", None), "dtype", dtype)) == "object"
+    subtype = getattr(dtype, "subtype", dtype)  # of a sparse column
+    return str(getattr(getattr(dtype, "categories", None), "dtype", subtype)) == "object"
 
 
 def arrow_type(column: Any, kind: str | None) -> pa.DataType:
-    """Return the Arrow type of a pandas column without reading a value; binary for objects without a declared kind."""
+    """Return the Arrow type of a pandas column without reading a value.
+
+    It is binary, which is not supported, for objects without a declared kind and for types that Arrow lacks, such as
+    complex numbers.
+    """
     arrow = load_library("pyarrow")
     if kind is not None:
         return arrow.type_for_alias(ARROW_TYPES[kind])
     if is_untyped(column):
         return arrow.binary()
-    empty = engine_call("find the frame's columns", lambda: arrow.Array.from_pandas(column.head(0)))
+    try:
+        empty = engine_call("find the frame's columns", lambda: arrow.Array.from_pandas(dense_column(column.head(0))))
+    except EngineError:
+        return arrow.binary()
     return empty.type
+
+
+def dense_column(column: Any) -> Any:
+    """Return a pandas column with every value stored, which Arrow needs; a sparse one stores only some of them."""
+    return column.sparse.to_dense() if type(column.dtype).__name__ == "SparseDtype" else column
 
 
 def to_arrow_column(column: Any, wanted: pa.DataType, kind: str | None) -> pa.Array:
     """Return a pandas column as an Arrow column of the type ``wanted``."""
     arrow = load_library("pyarrow")
+    column = engine_call("read the frame's columns", lambda: dense_column(column))
     if kind is not None:
         return engine_call(
             "read the frame's columns", lambda: arrow.array([convert_value(value, kind) for value in column], wanted)
@@ -107,6 +123,12 @@ def convert_value(value: object, kind: str) -> object:
         return None
 
 
+def convert_text(value: object) -> str | None:
+    """Return the characters of a text, whatever its class overrides, or of a UUID; None for a lone surrogate."""
+    text = str(value) if type(value) is uuid.UUID else value
+    return str.encode(text).decode() if isinstance(text, str) else None
+
+
 def convert_integer(value: object) -> int | None:
     """Return an integer of 64 bits; None for other values, such as a boolean."""
     is_integer = isinstance(value, numbers.Integral) and not isinstance(value, bool)
@@ -139,8 +161,7 @@ def convert_timestamp(value: object) -> datetime.datetime | None:
 _CONVERTERS: Mapping[str, Callable[[object], object]] = {
     "integer": convert_integer,
     "number": convert_number,
-    # The characters of a text, whatever its class overrides; a lone surrogate cannot be encoded.
-    "text": lambda value: str.encode(value).decode() if isinstance(value, str) else None,
+    "text": convert_text,
     "boolean": lambda value: bool(value) if type(value).__name__ in ("bool", "bool_") else None,
     "date": lambda value: (
         value if isinstance(value, datetime.date) and not isinstance(value, datetime.datetime) else None
@@ -167,10 +188,17 @@ def open_pandas(frame: Any, types: Mapping[str, str]) -> Table:
     check_types(types, [name for name in frame.columns if is_untyped(frame[name])], frame.columns)
     arrow = load_library("pyarrow")
     schema = arrow.schema([arrow.field(name, arrow_type(frame[name], types.get(name))) for name in frame])
+    untyped = tuple(name for name in frame.columns if is_untyped(frame[name]) and name not in types)
+    has_no_arrow_type = arrow.types.is_binary
+    source_types = {
+        name: PYTHON_OBJECTS if name in untyped else str(frame[name].dtype)
+        for name in frame.columns
+        if has_no_arrow_type(schema.field(name).type)
+    }
 
     def check_columns(names: Sequence[str]) -> None:
-        for name in names:
-            if is_untyped(frame[name]) and name not in types:
+        for name in untyped:
+            if name in names:
                 expected = "of one declared type, but it holds Python objects"
                 raise SchemaError("column", name, expected, f"say types={{{name!r}: 'text'}}, or its kind")
 
@@ -179,30 +207,56 @@ def open_pandas(frame: Any, types: Mapping[str, str]) -> Table:
         columns = [to_arrow_column(frame[name], schema.field(name).type, types.get(name)) for name in names]
         return _split_table(arrow.table(dict(zip(names, columns, strict=True))))
 
-    untyped = tuple(name for name in frame.columns if is_untyped(frame[name]) and name not in types)
-    return replace(table_from_stream("pandas", schema, read_columns, check_columns), untyped_columns=untyped)
+    table = table_from_stream("pandas", schema, read_columns, check_columns, source_types)
+    return replace(table, untyped_columns=untyped)
 
 
 def open_polars(frame: pl.DataFrame) -> Table:
     """Open a polars frame."""
-    empty = engine_call("find the frame's columns", lambda: frame.head(0).to_arrow())
-
-    def read_columns(names: Sequence[str]) -> RowSource:
-        columns = engine_call("read the frame's columns", lambda: frame.select(list(names)).to_arrow())
-        return _split_table(columns.cast(_select_schema(empty, names)))
-
-    return table_from_stream("polars", empty.schema, read_columns)
+    empty = engine_call("find the frame's columns", lambda: frame.head(0))
+    return _open_polars_columns(empty, frame.select, "read the frame's columns")
 
 
 def open_polars_lazy(frame: pl.LazyFrame) -> Table:
     """Open a lazy polars frame; the columns of a plan's questions are computed once."""
-    empty = engine_call("find the lazy frame's columns", lambda: frame.collect_schema().to_frame().to_arrow())
+    empty = engine_call("find the lazy frame's columns", lambda: frame.collect_schema().to_frame())
+    return _open_polars_columns(empty, lambda columns: frame.select(columns).collect(), "compute the lazy frame")
+
+
+def _open_polars_columns(empty: pl.DataFrame, select: Callable[[Sequence[pl.Expr]], pl.DataFrame], step: str) -> Table:
+    """Return the table of a frame whose first rows are ``empty``; ``select`` computes some of its columns."""
+    arrow, polars = load_library("pyarrow"), load_library("polars")
+    dtypes = {name: str(dtype) for name, dtype in empty.schema.items()}
+
+    def find_type(name: str) -> pa.DataType:
+        """Return a column's Arrow type; binary, which is not supported, for types that Arrow lacks."""
+        if dtypes[name] in _WIDE_POLARS_TYPES:
+            return wide_integer_type() if dtypes[name] == "Int128" else arrow.large_string()
+        try:
+            return engine_call("find the frame's columns", lambda: empty.select(name).to_arrow().field(name).type)
+        except EngineError:
+            return arrow.binary()
+
+    schema = arrow.schema([(name, find_type(name)) for name in dtypes])
 
     def read_columns(names: Sequence[str]) -> RowSource:
-        columns = engine_call("compute the lazy frame", lambda: frame.select(list(names)).collect().to_arrow())
-        return _split_table(columns.cast(_select_schema(empty, names)))
+        chosen = arrow.schema([schema.field(name) for name in names])
+        columns = [
+            polars.col(name).cast(polars.String) if dtypes[name] in _WIDE_POLARS_TYPES else polars.col(name)
+            for name in names
+        ]
 
-    return table_from_stream("polars", empty.schema, read_columns)
+        def convert_columns() -> pa.Table:
+            table = select(columns).to_arrow()
+            arrays = [
+                wide_integers(column.combine_chunks()) if field.type == wide_integer_type() else column.cast(field.type)
+                for column, field in zip(table.columns, chosen, strict=True)
+            ]
+            return arrow.Table.from_arrays(arrays, schema=chosen)
+
+        return _split_table(engine_call(step, convert_columns))
+
+    return table_from_stream("polars", schema, read_columns, source_types=dtypes)
 
 
 def open_spark(frame: DataFrame) -> Table:
@@ -215,11 +269,13 @@ def open_spark(frame: DataFrame) -> Table:
     ibis = load_library("ibis")
     load_library("pyspark", "spark")
     check_names(frame.columns)
+    source_types = {field.name: field.dataType.simpleString() for field in frame.schema}
+    frame = engine_call("find the columns of the Spark frame", lambda: without_unsupported_types(frame))
     backend = engine_call("connect to the Spark session", lambda: ibis.pyspark.connect(frame.sparkSession))
     name = f"tightrope_{uuid.uuid4().hex}"
     engine_call("name the Spark frame", lambda: frame.createOrReplaceTempView(name))
     table = engine_call("read the schema of the Spark frame", lambda: with_instants(backend.table(name), frame))
-    return Table(schema_of(table.schema()), "spark", lambda: backend, lambda _: table)
+    return Table(schema_of(table.schema(), source_types), "spark", lambda: backend, lambda _: table)
 
 
 def open_on_spark(place: str) -> Table:
@@ -288,11 +344,6 @@ def _check_no_shared_columns(session: SparkSession, place: str, files: Sequence[
     if any(column.casefold() in folder_columns for column in columns):
         remedy = "open the folder without Spark, which compares them, or write the files without it"
         raise SchemaError("source", place, "parts whose folders name no column that the files hold", remedy)
-
-
-def _select_schema(table: pa.Table, names: Sequence[str]) -> pa.Schema:
-    """Return the schema of these columns."""
-    return load_library("pyarrow").schema([table.schema.field(name) for name in names])
 
 
 def _split_table(table: pa.Table) -> RowSource:

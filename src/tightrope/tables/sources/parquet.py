@@ -96,8 +96,8 @@ def _merge_schemas(given_path: Path, parts: Sequence[ParquetPart]) -> tuple[pa.S
     A column whose values are all missing in a file has the type that it has in the other files: some writers infer the
     type from the values, and a file may hold a single person.
     """
-    arrow, read = load_library("pyarrow"), load_library("pyarrow.parquet").read_schema
-    schemas = [engine_call("read the schema of the Parquet file", partial(read, part.path)) for part in parts]
+    arrow = load_library("pyarrow")
+    schemas = [_read_schema(part.path, numbered_parts(index, of=len(parts))) for index, part in enumerate(parts)]
     merged = schemas[0].remove_metadata()
     for schema in schemas[1:]:
         if schema.names == merged.names and not schema.equals(merged, check_metadata=False):
@@ -113,6 +113,33 @@ def _merge_schemas(given_path: Path, parts: Sequence[ParquetPart]) -> tuple[pa.S
             )
     merged = merged.remove_metadata()
     return merged, all(schema.equals(merged, check_metadata=False) for schema in schemas)
+
+
+def _read_schema(path: Path, part: str) -> pa.Schema:
+    """Return the schema of one file; raises ``SchemaError`` about ``part`` for types that Arrow cannot represent."""
+
+    def read() -> pa.Schema | None:
+        try:
+            with _open_file(path) as file:
+                return file.schema_arrow
+        except load_library("pyarrow").ArrowNotImplementedError:
+            return None
+
+    schema = engine_call("read the schema of the Parquet file", read)
+    if schema is None:
+        expected = (
+            f"columns of types that Arrow can read, but {part} has others, such as integers of 128 bits of polars"
+        )
+        raise SchemaError("source", str(path), expected, "cast them to decimals or texts before the file is written")
+    return schema
+
+
+def _open_file(path: Path) -> Any:
+    """Open a Parquet file; the instants of 96 bits that Spark writes are read in microseconds.
+
+    In nanoseconds, Arrow's default, years outside 1678 to 2261 would become other years.
+    """
+    return load_library("pyarrow.parquet").ParquetFile(path, pre_buffer=False, coerce_int96_timestamp_unit="us")
 
 
 def _matches_schema(schema: pa.Schema, merged: pa.Schema) -> bool:
@@ -131,7 +158,6 @@ def _read_batches(
     parts: Sequence[ParquetPart], merged: pa.Schema, schema: pa.Schema, kinds: Mapping[str, str]
 ) -> Iterator[pa.RecordBatch]:
     """Yield the batches of all parts in ``schema``; ``kinds`` are the kinds of columns that only folder names give."""
-    open_file = load_library("pyarrow.parquet").ParquetFile
     names = [name for name in schema.names if name not in kinds]
     file_names = names or merged.names[:1]  # at least one column, so that rows can be counted
     for part in parts:
@@ -139,7 +165,7 @@ def _read_batches(
             name: parse_value(value, kinds[name]) if name in kinds else _as_type(value, merged.field(name).type)
             for name, value in part.folder_values
         }
-        file = engine_call("open the Parquet file", partial(open_file, part.path, pre_buffer=False))
+        file = engine_call("open the Parquet file", partial(_open_file, part.path))
         try:
             batches = engine_call(
                 "read the rows", partial(file.iter_batches, MAX_BATCH_ROWS // 4, columns=list(file_names))

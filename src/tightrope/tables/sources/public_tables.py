@@ -92,13 +92,7 @@ def attach_public_tables(private: Table, lookups: PublicTableSource | Iterable[P
         chosen = _chosen_columns(given)
         used_names = {name.casefold() for name in private.schema.column_names}
         for name, public_name in chosen:
-            if given.table.schema.find_column(public_name).kind == "other":
-                raise SchemaError(
-                    "public_tables columns",
-                    public_name,
-                    "a column of plain values",
-                    "lists and structs cannot be looked up",
-                )
+            given.table.schema.find_column(public_name).refuse_other_kind("public_tables columns", "be looked up")
             if name.casefold() in used_names:
                 expected = f"a name that the private table does not have ({given.name} has a column of that name, too)"
                 raise SchemaError("public_tables columns", name, expected, RENAME_REMEDY)
