@@ -36,7 +36,7 @@ Person = Annotated[
 ]
 EachRow = Annotated[bool, typer.Option("--each-row", help="Each row is a different person.")]
 TableName = Annotated[str | None, typer.Option(metavar="NAME", help="The table, in a .duckdb file or a database.")]
-MARKS = ("delimiter", "quote", "decimal", "encoding", "date_format", "timestamp_format")
+MARKS = ("delimiter", "quote", "decimal", "encoding", "date_format", "timestamp_format", "null_values")
 Dialect = Annotated[
     list[str] | None,
     typer.Option(metavar="KEY=MARK", help=f"How a .csv file is written, such as 'delimiter=;': {', '.join(MARKS)}."),

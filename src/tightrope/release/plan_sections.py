@@ -24,6 +24,7 @@ from tightrope.release.settings import MAX_ROWS_ADVICE, NOUN_PATTERN, resolve_un
 from tightrope.tables import Dialect
 from tightrope.tables.backends import postgres
 from tightrope.tables.schema import Column, Schema
+from tightrope.tables.sources.csv import is_csv_path
 
 UNIT_ADVICE = (
     'set column = "..." (the column that identifies the person of each row), or each_row = true (every row is a '
@@ -295,7 +296,7 @@ TABLE_LINE = "table = {table}\n"
 
 DIALECT_TEXT = """
 [source.dialect]
-# How the file is written: declared, never guessed. Also quote, encoding, header, date_format, timestamp_format.
+# How the file is written: declared, never guessed. Also quote, encoding, header, date_format, null_values.
 """
 
 TYPES_TEXT = """
@@ -403,7 +404,7 @@ def starter_plan_text(
         ),
         "" if table is None else TABLE_LINE.format(table=toml_string(table)),
     ]
-    typed = not path.lower().endswith(".csv")
+    typed = not is_csv_path(path)
     dialect_lines = "".join(f"{key} = {toml_string(value)}\n" for key, value in dialect.items())
     parts += [DIALECT_TEXT + dialect_lines] if dialect_lines else []
     parts += [_column_lines(other_columns, typed)]

@@ -106,9 +106,9 @@ def _check_categories_are_not_numbers(options: FitOptions, table: Table, support
 def open_table_with_types(path: Path | None, name: str | None, types: dict[str, str]) -> Table:
     """Open the table in a file. Column types are used for CSV files only, which have no schema."""
     from tightrope.tables import open_source
+    from tightrope.tables.sources.csv import is_csv_path
 
-    is_csv = path is not None and path.suffix.lower() == ".csv"
-    return open_source(path, table=name, types=types if is_csv else None)
+    return open_source(path, table=name, types=types if path is not None and is_csv_path(path) else None)
 
 
 def open_table_for_mechanism(coupling: SavedCoupling, path: Path, name: str | None) -> Table:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import csv
+import io
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -36,6 +37,7 @@ from tightrope.reporting.wording.study import (
     privacy_words,
     repeated_words,
 )
+from tightrope.tables.sources.csv import CsvFile, Dialect, is_csv_path
 
 if TYPE_CHECKING:
     from tightrope.documents.study import FindingsDocument
@@ -83,7 +85,7 @@ def perturb(
             source.schema.find_column(column)
         except SchemaError as error:
             raise SchemaError.from_text("--column", str(error).removeprefix("column: ")) from None
-        if Path(data).suffix.lower() == ".csv":
+        if is_csv_path(data):
             kind = _csv_column_kind(study)
             if kind != "text":
                 _check_column_has_numbers(Path(data), column)
@@ -120,9 +122,12 @@ def _check_column_has_numbers(path: Path, column: str) -> None:
 
     A missing value, or text in a column of numbers, is reported as the middle of the range or as a random category.
     """
-    with path.open(newline="", encoding="utf-8-sig", errors="replace") as file:
+    delimiter = "\t" if ".tsv" in path.suffixes[-2:] else ","
+    with io.TextIOWrapper(
+        CsvFile(path, Dialect()).open_bytes(), newline="", encoding="utf-8-sig", errors="replace"
+    ) as file:
         has_text = False
-        for row in csv.DictReader(file):
+        for row in csv.DictReader(file, delimiter=delimiter):
             cell = (row.get(column) or "").strip()
             try:
                 float(cell)

@@ -11,7 +11,15 @@ import datetime
 import math
 import re
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from tightrope.tables.engine_calls import load_library
+
+if TYPE_CHECKING:
+    import ibis.expr.types as ir
+    import pyarrow as pa
+
+    from tightrope.tables.sources.csv import Dialect
 
 BLANKS = " \t"
 """Characters ignored around values other than text."""
@@ -136,3 +144,89 @@ _PARSERS: Mapping[str, Callable[[str], Any]] = {
     "date": lambda text: datetime.date.fromisoformat(text[:DAY_LENGTH]),
     "timestamp": parse_timestamp,
 }
+
+# A field in the form of its declared kind is cast, any other field is missing. Arrow matches
+# the patterns and DuckDB casts, so that each pattern is matched once, however often a cast uses the text.
+
+
+def select_matching_texts(texts: pa.Array, kind: str, dialect: Dialect) -> pa.Array:
+    """Return the texts that have the form of the kind, without surrounding spaces; NULL for the others.
+
+    Texts that the dialect declares to be missing are NULL, too.
+    """
+    arrow, compute = load_library("pyarrow"), load_library("pyarrow.compute")
+    texts = texts if kind == "text" else compute.ascii_trim(texts, BLANKS)
+    if dialect.null_texts:
+        is_missing = compute.is_in(texts, arrow.array(dialect.null_texts, texts.type))
+        texts = compute.if_else(is_missing, arrow.scalar(None, texts.type), texts)
+    if kind == "text":
+        return texts
+    declared_format = _declared_format(kind, dialect)
+    pattern = pattern_of_kind(kind, dialect.decimal) if declared_format is None else pattern_of_format(declared_format)
+    fits = compute.match_substring_regex(texts, pattern)
+    return compute.if_else(fits, texts, arrow.scalar(None, texts.type))
+
+
+def cast_field(text: ir.Column, kind: str, dialect: Dialect) -> ir.Column:
+    """Cast a column of texts that have the form of the kind; values such as February 30 become NULL."""
+    declared_format = _declared_format(kind, dialect)
+    if kind == "text":
+        return text
+    ibis = load_library("ibis")
+    if declared_format is not None:
+        # A function of DuckDB that ibis lacks; with ``%z`` it returns an instant with a zone.
+        def try_strptime(text: str, declared_format: str) -> Any: ...
+
+        signature = (("string", "string"), "timestamp('UTC', 6)")
+        instant = ibis.udf.scalar.builtin(try_strptime, signature=signature)(text, declared_format)
+        return _keep_calendar_years(_to_utc(instant)).cast(kind)
+    if kind == "number":
+        return _cast_number(text, dialect.decimal)
+    if kind == "integer":
+        # Digits are cast directly; a number with an exponent is cast to a double first, and kept if that is exact.
+        number = _cast_number(text, dialect.decimal)
+        digits = text.re_extract(INTEGER_DIGITS, 0).try_cast("int64")
+        with_exponent = ibis.ifelse(_is_exact_integer(number), number.try_cast("int64"), None)
+        return ibis.ifelse(text.lower().contains(EXPONENT_MARK), with_exponent, digits)
+    if kind == "boolean":
+        return text.lower().isin(("true", "1"))
+    if kind == "date":
+        value = text.left(DAY_LENGTH).try_cast("date")
+    else:
+        # An instant in UTC if the text has an offset; otherwise a time without a zone.
+        zoned, zoneless = text.try_cast("timestamp('UTC', 6)"), text.try_cast("timestamp(6)")
+        value = ibis.ifelse(text.re_search(pattern_of_kind("zoned")), _to_utc(zoned), zoneless)
+    return _keep_calendar_years(value)
+
+
+def _declared_format(kind: str, dialect: Dialect) -> str | None:
+    return {"date": dialect.date_format, "timestamp": dialect.timestamp_format}.get(kind)
+
+
+def _cast_number(text: ir.Column, mark: str) -> ir.Column:
+    """Return the nearest double; NULL if it is an integer and the text is not: rounding could merge persons."""
+    number = (text if mark == "." else text.replace(mark, ".")).try_cast("float64")
+    exact = text.re_search(pattern_of_kind("exact", mark))
+    return load_library("ibis").ifelse(_is_exact_integer(number) & ~exact, None, number)
+
+
+def _is_exact_integer(number: ir.Column) -> ir.BooleanValue:
+    """Return whether a double is an integer below 2^53; larger values are not cast to integers, so no cast fails."""
+    return (number.abs() < EXACT_INTEGER_END) & (number == number.try_cast("int64"))
+
+
+def _keep_calendar_years(value: ir.Column) -> ir.Column:
+    """Return values in the years 1 to 9999; others become NULL."""
+    return load_library("ibis").ifelse(value.year().between(datetime.MINYEAR, datetime.MAXYEAR), value, None)
+
+
+def _to_utc(instant: ir.Column) -> ir.Column:
+    """Return an instant as UTC time without a zone, by its microseconds, whatever the connection's time zone is."""
+    ibis, signature = load_library("ibis"), (("timestamp('UTC', 6)",), "int64")
+
+    def epoch_us(instant: Any) -> Any: ...
+
+    def make_timestamp(microseconds: int) -> Any: ...
+
+    ticks = ibis.udf.scalar.builtin(epoch_us, signature=signature)(instant)
+    return ibis.udf.scalar.builtin(make_timestamp, signature=(("int64",), "timestamp(6)"))(ticks)

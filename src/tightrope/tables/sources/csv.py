@@ -8,7 +8,8 @@ person's line could change which records there are. Where it does refuse a line,
 from __future__ import annotations
 
 import csv
-import datetime
+import gzip
+import io
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace as replace_fields
 from numpy.typing import NDArray
 
 from tightrope.errors import EngineError, InputError, quoted_names, suggest_nearest
@@ -25,23 +27,26 @@ from tightrope.tables.backends.backend import compile_sql
 from tightrope.tables.backends.duckdb import open_connection
 from tightrope.tables.engine_calls import engine_call, load_library
 from tightrope.tables.materialize import RowSource, drop_invalid_utf8
-from tightrope.tables.sources import canonical_text
+from tightrope.tables.sources.canonical_text import cast_field, select_matching_texts
 from tightrope.tables.sources.frames import ARROW_TYPES, check_types
+from tightrope.tables.sources.parquet_folders import first_bytes
 from tightrope.tables.sources.stamp import StampedFiles
 from tightrope.tables.table import Table, check_names, table_from_stream
 
 if TYPE_CHECKING:
-    import ibis.expr.types as ir
     import pyarrow as pa
 
 CSV_BLOCK = 1 << 22
 MAX_RECORD_BYTES = 1 << 26
 NEWLINE, CARRIAGE_RETURN = 10, 13
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+GZIP_MARK = b"\x1f\x8b"
+UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
+SUFFIXES = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
 INDEX_COLUMN = "index"
 FIELDS_VIEW = "fields"
 ENCODINGS = ("utf-8", "latin-1", "windows-1252")
-_OTHER_DELIMITERS = (";", "\t", "|")
+_COMMON_DELIMITERS = (",", ";", "\t", "|")
 _FORMAT_PATTERN = re.compile(r"(?:[^%]|%(?:-?[mdHMSyIj]|[YfbBpz%]))*")
 """Formats of dates and timestamps whose directives Python and DuckDB interpret alike."""
 
@@ -51,18 +56,21 @@ class Dialect(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     One line is one record. A field is plain, or in quotes from its first to its last character with quotes doubled.
 
+    - ``delimiter``: by default a comma, in ``.tsv`` files a tab.
     - ``header``: True if the first line names the columns, otherwise the names.
     - ``quote``: the quote character; with ``""`` quotes have no special meaning.
     - ``decimal``: the decimal mark of numbers; there is no mark between thousands.
     - ``date_format`` and ``timestamp_format``: such as ``%d.%m.%Y``; by default days are written as 2024-12-31.
     - ``newlines``: True if a field in quotes may contain line ends. A stray quote then swallows all lines up to the
       next quote, so declare it only if the file needs it.
+    - ``null_values``: a text, or several, that stand for a missing value, such as ``NA``, in quotes or not. An empty
+      field without quotes is always missing.
 
     >>> Dialect.from_entries({"delimiter": ";", "decimal": ","}).delimiter
     ';'
     """
 
-    delimiter: str = ","
+    delimiter: str | None = None
     quote: str = '"'
     decimal: str = "."
     encoding: str = "utf-8"
@@ -70,6 +78,17 @@ class Dialect(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     date_format: str | None = None
     timestamp_format: str | None = None
     newlines: bool = False
+    null_values: str | tuple[str, ...] = ()
+
+    @property
+    def null_texts(self) -> tuple[str, ...]:
+        """The texts that stand for a missing value."""
+        return (self.null_values,) if isinstance(self.null_values, str) else self.null_values
+
+    @property
+    def field_separator(self) -> str:
+        """The delimiter; a comma if none was declared."""
+        return "," if self.delimiter is None else self.delimiter
 
     @classmethod
     def from_entries(cls, entries: Mapping[str, object] | Dialect) -> Dialect:
@@ -80,22 +99,28 @@ class Dialect(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         for name in entries:
             if name not in fields:
                 raise InputError("dialect", name, f"one of {quoted_names(fields)}", suggest_nearest(name, fields))
-        header = entries.get("header", True)
-        names = tuple(header) if isinstance(header, Sequence) and not isinstance(header, str) else header
+        lists = {
+            name: tuple(value)
+            for name, value in entries.items()
+            if name in ("header", "null_values") and isinstance(value, Sequence) and not isinstance(value, str)
+        }
         try:
-            return cls(**{**entries, "header": names})  # type: ignore[arg-type]
+            return cls(**{**entries, **lists})  # type: ignore[arg-type]
         except InputError as error:
             raise InputError.from_error(error, f"dialect {error.name}") from None
 
     def __post_init__(self) -> None:
-        _check_entry("delimiter", self.delimiter, _is_mark(self.delimiter), "one letter such as ',', ';' or '\\t'")
+        is_separator = self.delimiter is None or _is_mark(self.delimiter)
+        _check_entry("delimiter", self.delimiter, is_separator, "one letter such as ',', ';' or '\\t'")
         _check_entry("quote", self.quote, self.quote == "" or _is_mark(self.quote), "one letter such as '\"', or ''")
-        _check_entry("quote", self.quote, self.quote != self.delimiter, "another letter than the delimiter")
+        _check_entry("quote", self.quote, self.quote != self.field_separator, "another letter than the delimiter")
         _check_entry("decimal", self.decimal, self.decimal in (".", ","), "'.' or ','")
         _check_entry("encoding", self.encoding, self.encoding in ENCODINGS, f"one of {quoted_names(ENCODINGS)}")
         has_names = isinstance(self.header, tuple) and len(self.header) > 0
         _check_entry("header", self.header, self.header is True or has_names, "True, or the names of the columns")
         _check_entry("newlines", self.newlines, isinstance(self.newlines, bool), "True or False")
+        are_texts = isinstance(self.null_texts, tuple) and all(isinstance(text, str) for text in self.null_texts)
+        _check_entry("null_values", self.null_values, are_texts, "a text such as 'NA', or a list of texts")
         for name in ("date_format", "timestamp_format"):
             declared_format = getattr(self, name)
             fits = declared_format is None or (
@@ -138,37 +163,50 @@ class CsvFile:
     path: Path
     dialect: Dialect
 
-    def read_first_line(self) -> bytes:
-        """Return the first line, without its end; the rest of the file has no effect on the result."""
-        with engine_call("open the CSV file", lambda: self.path.open("rb")) as file:
+    def open_bytes(self) -> BinaryIO:
+        """Open the file, and decompress it if its name ends in ``.gz``."""
+        is_compressed = self.path.suffix.lower() == ".gz"
+        if is_compressed and first_bytes(self.path, len(GZIP_MARK)) != GZIP_MARK:
+            text = f"{str(self.path)!r} is called .gz, but is not compressed by gzip; call it by what it is"
+            raise InputError.from_text("source", text)
+        open_file: Callable[[], Any] = partial(gzip.open if is_compressed else open, self.path, "rb")
+        return engine_call("open the CSV file", open_file)
+
+    def read_header(self) -> bytes:
+        """Return the first record, without its end; the rest of the file has no effect on the result."""
+        with self.open_bytes() as file:
             text = b""
             for block in _utf8_blocks(file, self.dialect.encoding):
                 text += block
-                if b"\n" in block or len(text) > MAX_RECORD_BYTES:
+                if end := self._first_record_end(text):
+                    return text[:end].removesuffix(b"\n").removesuffix(b"\r")
+                if len(text) > MAX_RECORD_BYTES:
                     break
-        return text.partition(b"\n")[0].removesuffix(b"\r")
+        return text
 
     def column_names(self) -> tuple[str, ...]:
         """Return the declared names, or those in the first line; no other line is read."""
-        header, dialect = self.dialect.header, self.dialect
+        header, dialect, separator = self.dialect.header, self.dialect, self.dialect.field_separator
         if isinstance(header, tuple):
             check_names(header)
             return header
         quoting: Any = {"quotechar": dialect.quote} if dialect.quote else {"quoting": csv.QUOTE_NONE}
+        line, names = self.read_header(), None
+        self._check_header(line)
         try:
-            line = self.read_first_line().decode()
-            names = tuple(next(csv.reader([line], delimiter=dialect.delimiter, strict=True, **quoting), ()))
-        except (UnicodeDecodeError, csv.Error):
+            reader = csv.reader(io.StringIO(line.decode(), newline=""), delimiter=separator, strict=True, **quoting)
+            names = tuple(next(reader, ()))
+        except csv.Error:
             names = None
         if names is None:
-            expected = f"a CSV file in {dialect.encoding} with a header line"
-            raise InputError("source", str(self.path), expected, "convert it to UTF-8, or declare dialect={...}")
+            remedy = "a quote must open a name as its first character and close it as its last one"
+            raise InputError.from_text("source", f"the header of {str(self.path)!r} has a stray quote; {remedy}")
         # A single column whose name contains another common delimiter: the declared one is probably wrong.
-        for mark in _OTHER_DELIMITERS:
+        for mark in _COMMON_DELIMITERS:
             if len(names) == 1 and mark in names[0]:
                 escaped = "\\t" if mark == "\t" else mark
                 remedy = f"say dialect={{'delimiter': {mark!r}}}, or --dialect 'delimiter={escaped}' on a command line"
-                text = f"the header {names[0]!r} seems to have another delimiter than {dialect.delimiter!r}; {remedy}"
+                text = f"the header {names[0]!r} seems to have another delimiter than {separator!r}; {remedy}"
                 raise InputError.from_text("dialect", text)
         all_names = _name_index_column(names)
         check_names(all_names)
@@ -180,8 +218,8 @@ class CsvFile:
         Raises ``InputError``, which quotes nothing of the file, if a record does not have the declared form.
         """
         has_header = self.dialect.header is True
-        for text in self._record_blocks():
-            records = text.partition(b"\n")[2] if has_header else text
+        for text in self._record_blocks(fields):
+            records = text[self._first_record_end(text) or len(text) :] if has_header else text
             has_header = False
             if records:
                 yield CsvLines(records, self._count_records(records, fields))
@@ -192,7 +230,7 @@ class CsvFile:
         dialect = self.dialect
         read = reader.ReadOptions(column_names=list(names), block_size=len(lines.text) + 1, use_threads=False)
         parse = reader.ParseOptions(
-            delimiter=dialect.delimiter,
+            delimiter=dialect.field_separator,
             quote_char=dialect.quote or False,
             newlines_in_values=True,
             ignore_empty_lines=False,
@@ -241,9 +279,61 @@ class CsvFile:
         finally:
             engine_call("close the connection", backend.disconnect)
 
-    def _record_blocks(self) -> Iterator[bytes]:
-        """Yield the file in blocks of complete records."""
-        with engine_call("open the CSV file", lambda: self.path.open("rb")) as file:
+    def _check_header(self, line: bytes) -> None:
+        """Raise ``InputError``, which quotes nothing of the file, if the header cannot be read for a known reason."""
+        encoding, quote = self.dialect.encoding, self.dialect.quote.encode()
+        outside_quotes = b"".join(line.split(quote)[::2]) if quote else line
+        try:
+            is_text = bool(line.decode()) or not line
+        except UnicodeDecodeError:
+            is_text = False
+        if line.startswith(UTF16_MARKS) or b"\0" in line:
+            problem = "is written in UTF-16, or is no text; save it as CSV in UTF-8, or call it .csv.gz if it is so"
+        elif not is_text:
+            others = quoted_names(tuple(name for name in ENCODINGS if name != encoding))
+            problem = f"has a header that is not {encoding}; declare dialect={{'encoding': ...}}, one of {others}"
+        elif b"\r" in outside_quotes:
+            problem = "has lines that end in a carriage return alone; write it with newlines as line ends"
+        elif quote and line.count(quote) % 2:
+            problem = (
+                "has a quote in its header that is not closed in the first line; if a column's name has a line end, "
+                "declare dialect={'newlines': True}"
+            )
+        else:
+            return
+        raise InputError.from_text("source", f"{str(self.path)!r} {problem}")
+
+    def _first_record_end(self, text: bytes) -> int:
+        """Return the position after the first line end outside quotes, or 0."""
+        if not self.dialect.newlines:
+            return text.find(b"\n") + 1
+        data = np.frombuffer(text, np.uint8)
+        ends = np.flatnonzero(data == NEWLINE)
+        outside = ends[self._inside_quotes(self._quote_positions(data), ends) == 0]
+        return int(outside[0]) + 1 if outside.size else 0
+
+    def _record_blocks(self, fields: int) -> Iterator[bytes]:
+        """Yield the file in blocks of complete records, without a blank line at its end.
+
+        If there is only one column, a blank line is a record without a value, also at the end: were it none, removing
+        the record after it would remove it, too.
+        """
+        if fields == 1:
+            yield from self._line_blocks()
+            return
+        previous = b""
+        for block in self._line_blocks():
+            if previous:
+                yield previous
+            previous = block
+        if previous.endswith((b"\n\n", b"\n\r\n")) or previous in (b"\n", b"\r\n"):
+            previous = previous.removesuffix(b"\n").removesuffix(b"\r")
+        if previous:
+            yield previous
+
+    def _line_blocks(self) -> Iterator[bytes]:
+        """Yield the file in blocks of complete records and blank lines."""
+        with self.open_bytes() as file:
             pending = b""
             for block in _utf8_blocks(file, self.dialect.encoding):
                 pending += block
@@ -269,7 +359,7 @@ class CsvFile:
         """Return the number of records; raises ``InputError`` if one does not have the declared form."""
         data = np.frombuffer(text if text.endswith(b"\n") else text + b"\n", np.uint8)
         quotes = self._quote_positions(data)
-        marks = np.flatnonzero((data == ord(self.dialect.delimiter)) | (data == NEWLINE))
+        marks = np.flatnonzero((data == ord(self.dialect.field_separator)) | (data == NEWLINE))
         inside = self._inside_quotes(quotes, marks) == 1
         well_quoted = (
             quotes.size % 2 == 0
@@ -297,7 +387,7 @@ class CsvFile:
 
     def _quotes_in_place(self, data: NDArray[np.uint8], quotes: NDArray[np.intp]) -> bool:
         """Return whether each quote opens a field at its start or closes it at its end; a doubled quote does both."""
-        quote, delimiter = ord(self.dialect.quote or "\0"), ord(self.dialect.delimiter)
+        quote, delimiter = ord(self.dialect.quote or "\0"), ord(self.dialect.field_separator)
         opening, closing = quotes[::2], quotes[1::2]
         before = data[opening[opening > 0] - 1]
         after = data[closing + 1]  # the block ends with a line end
@@ -316,7 +406,8 @@ class CsvFile:
         text = (
             f"in {str(self.path)!r} a line does not have the declared form (its content is not shown): each line must "
             "be one record with as many fields as there are columns, each plain or in quotes from its first to its "
-            "last character; mend the line, or declare dialect={...} as the file is written"
+            "last character, and end in a newline, not in a carriage return alone; mend the line, or declare "
+            "dialect={...} as the file is written"
         )
         return InputError.from_text("source", text)
 
@@ -324,9 +415,12 @@ class CsvFile:
 def _utf8_blocks(file: BinaryIO, encoding: str) -> Iterator[bytes]:
     """Yield the bytes of the file in UTF-8, without a byte order mark."""
     convert = _UTF8_CONVERTERS[encoding]
-    block = engine_call("read the CSV file", lambda: file.read(CSV_BLOCK)).removeprefix(
-        BYTE_ORDER_MARK if encoding == "utf-8" else b""
-    )
+    block = engine_call("read the CSV file", lambda: file.read(CSV_BLOCK))
+    if block.startswith(BYTE_ORDER_MARK):
+        if encoding != "utf-8":
+            text = f"the file begins with the mark of UTF-8, but {encoding!r} is declared; leave the encoding out"
+            raise InputError.from_text("dialect", text)
+        block = block.removeprefix(BYTE_ORDER_MARK)
     while block:
         yield convert(block)
         block = engine_call("read the CSV file", lambda: file.read(CSV_BLOCK))
@@ -339,92 +433,20 @@ _UTF8_CONVERTERS: dict[str, Callable[[bytes], bytes]] = {
     "windows-1252": lambda block: block.decode("windows-1252", "surrogateescape").encode("utf-8", "surrogateescape"),
 }
 
-# A field in the form of its declared kind (see ``canonical_text``) is cast, any other field is missing. Arrow matches
-# the patterns and DuckDB casts, so that each pattern is matched once, however often a cast uses the text.
 
+def is_csv_path(path: str | Path) -> bool:
+    """Return whether a path is one of a CSV file, by its name.
 
-def select_matching_texts(texts: pa.Array, kind: str, dialect: Dialect) -> pa.Array:
-    """Return the texts that have the form of the kind, without surrounding spaces; NULL for the others."""
-    if kind == "text":
-        return texts
-    arrow, compute = load_library("pyarrow"), load_library("pyarrow.compute")
-    declared_format = _declared_format(kind, dialect)
-    pattern = (
-        canonical_text.pattern_of_kind(kind, dialect.decimal)
-        if declared_format is None
-        else canonical_text.pattern_of_format(declared_format)
-    )
-    fits = compute.match_substring_regex(texts, pattern)
-    return compute.if_else(fits, compute.ascii_trim(texts, canonical_text.BLANKS), arrow.scalar(None, texts.type))
-
-
-def cast_field(text: ir.Column, kind: str, dialect: Dialect) -> ir.Column:
-    """Cast a column of texts that have the form of the kind; values such as February 30 become NULL."""
-    declared_format = _declared_format(kind, dialect)
-    if kind == "text":
-        return text
-    ibis = load_library("ibis")
-    if declared_format is not None:
-        # A function of DuckDB that ibis lacks; with ``%z`` it returns an instant with a zone.
-        def try_strptime(text: str, declared_format: str) -> Any: ...
-
-        signature = (("string", "string"), "timestamp('UTC', 6)")
-        instant = ibis.udf.scalar.builtin(try_strptime, signature=signature)(text, declared_format)
-        return _keep_calendar_years(_to_utc(instant)).cast(kind)
-    if kind == "number":
-        return _cast_number(text, dialect.decimal)
-    if kind == "integer":
-        # Digits are cast directly; a number with an exponent is cast to a double first, and kept if that is exact.
-        number = _cast_number(text, dialect.decimal)
-        digits = text.re_extract(canonical_text.INTEGER_DIGITS, 0).try_cast("int64")
-        with_exponent = ibis.ifelse(_is_exact_integer(number), number.try_cast("int64"), None)
-        return ibis.ifelse(text.lower().contains(canonical_text.EXPONENT_MARK), with_exponent, digits)
-    if kind == "boolean":
-        return text.lower().isin(("true", "1"))
-    if kind == "date":
-        value = text.left(canonical_text.DAY_LENGTH).try_cast("date")
-    else:
-        # An instant in UTC if the text has an offset; otherwise a time without a zone.
-        zoned, zoneless = text.try_cast("timestamp('UTC', 6)"), text.try_cast("timestamp(6)")
-        value = ibis.ifelse(text.re_search(canonical_text.pattern_of_kind("zoned")), _to_utc(zoned), zoneless)
-    return _keep_calendar_years(value)
-
-
-def _declared_format(kind: str, dialect: Dialect) -> str | None:
-    return {"date": dialect.date_format, "timestamp": dialect.timestamp_format}.get(kind)
-
-
-def _cast_number(text: ir.Column, mark: str) -> ir.Column:
-    """Return the nearest double; NULL if it is an integer and the text is not: rounding could merge persons."""
-    number = (text if mark == "." else text.replace(mark, ".")).try_cast("float64")
-    exact = text.re_search(canonical_text.pattern_of_kind("exact", mark))
-    return load_library("ibis").ifelse(_is_exact_integer(number) & ~exact, None, number)
-
-
-def _is_exact_integer(number: ir.Column) -> ir.BooleanValue:
-    """Return whether a double is an integer below 2^53; larger values are not cast to integers, so no cast fails."""
-    return (number.abs() < canonical_text.EXACT_INTEGER_END) & (number == number.try_cast("int64"))
-
-
-def _keep_calendar_years(value: ir.Column) -> ir.Column:
-    """Return values in the years 1 to 9999; others become NULL."""
-    return load_library("ibis").ifelse(value.year().between(datetime.MINYEAR, datetime.MAXYEAR), value, None)
-
-
-def _to_utc(instant: ir.Column) -> ir.Column:
-    """Return an instant as UTC time without a zone, by its microseconds, whatever the connection's time zone is."""
-    ibis, signature = load_library("ibis"), (("timestamp('UTC', 6)",), "int64")
-
-    def epoch_us(instant: Any) -> Any: ...
-
-    def make_timestamp(microseconds: int) -> Any: ...
-
-    ticks = ibis.udf.scalar.builtin(epoch_us, signature=signature)(instant)
-    return ibis.udf.scalar.builtin(make_timestamp, signature=(("int64",), "timestamp(6)"))(ticks)
+    >>> is_csv_path("visits.CSV.gz"), is_csv_path("visits.parquet")
+    (True, False)
+    """
+    return str(path).lower().endswith(SUFFIXES)
 
 
 def open_csv(path: Path, types: Mapping[str, str], dialect: Dialect) -> Table:
     """Open a CSV file, by default in UTF-8 with commas, double quotes and a header line; see ``Dialect``.
+
+    Files whose names end in ``.tsv`` have tabs, and those that end in ``.gz`` are decompressed.
 
     Types are declared, never guessed from the data; a column without a type is text. A field that does not have the
     form of its kind (see ``canonical_text``) is NULL: "1.0" is an integer, "1.7" is not, and booleans are
@@ -432,6 +454,8 @@ def open_csv(path: Path, types: Mapping[str, str], dialect: Dialect) -> Table:
     type, ``""`` is the empty text. A record that does not have the declared form raises ``InputError`` when the rows
     are read.
     """
+    if dialect.delimiter is None and ".tsv" in (suffix.lower() for suffix in path.suffixes[-2:]):
+        dialect = replace_fields(dialect, delimiter="\t")
     file, stamped = CsvFile(path, dialect), StampedFiles.from_paths(path)
     names = file.column_names()
     check_types(types, names, names)

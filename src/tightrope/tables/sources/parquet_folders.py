@@ -92,12 +92,12 @@ def parts_in_folder(folder: Path) -> tuple[tuple[ParquetPart, ...], int]:
     return _build_parts(folder, folder, [path.relative_to(folder).parts for path in parts]), len(paths) - len(parts)
 
 
-def first_bytes(path: Path) -> bytes:
+def first_bytes(path: Path, size: int = len(PARQUET_MARKS[0])) -> bytes:
     """Return the first bytes of a file; empty for anything else, such as a link to a folder."""
-    if not engine_call("look for the parts", path.is_file):
+    if not engine_call("look for the file", path.is_file):
         return b""
-    with engine_call("open the Parquet file", lambda: path.open("rb")) as file:
-        return engine_call("read the Parquet file", lambda: file.read(len(PARQUET_MARKS[0])))
+    with engine_call("open the file", lambda: path.open("rb")) as file:
+        return engine_call("read the file", lambda: file.read(size))
 
 
 def _walk_files(folder: Path) -> Iterator[Path]:

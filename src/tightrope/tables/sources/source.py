@@ -14,7 +14,7 @@ from tightrope.tables.backends.registry import backend_for
 from tightrope.tables.engine_calls import engine_call, load_library
 from tightrope.tables.sources import csv, databases, frames, parquet
 from tightrope.tables.sources.csv import Dialect
-from tightrope.tables.sources.parquet_folders import is_pattern
+from tightrope.tables.sources.parquet_folders import first_bytes, is_pattern
 from tightrope.tables.table import Table, check_names
 
 ROW_WISE_RELATIONS = (
@@ -63,10 +63,12 @@ def operations_across_rows(expression: Any) -> list[str]:
 
 
 DUCKDB_SUFFIXES = (".duckdb", ".db", ".ddb")
+SQLITE_MARK = b"SQLite format 3\0"
+SQLITE_REMEDY = "convert the table with DuckDB: ATTACH 'a.sqlite' (TYPE sqlite); COPY a.people TO 'people.parquet'"
 POSTGRES, PARQUET_FOLDER = SCHEMES[0], "parts"
 SOURCES = (
-    "a path to a .parquet, .csv or .duckdb file, a folder of .parquet parts or a pattern for them, a postgresql:// "
-    "URL, a pandas, polars or Spark frame, a pyarrow table, a DuckDB relation or an ibis table"
+    "a path to a .parquet, .csv, .tsv, .csv.gz or .duckdb file, a folder of .parquet parts or a pattern for them, a "
+    "postgresql:// URL, a pandas, polars or Spark frame, a pyarrow table, a DuckDB relation or an ibis table"
 )
 SourceKind = str | tuple[str, str]
 """The suffix of a file, the scheme of a URL, ``PARQUET_FOLDER``, or the library and the name of a class."""
@@ -82,17 +84,18 @@ def open_source(
     """Open a source as a table; only its schema is read now.
 
     Parameters:
-        source: a path to a ``.parquet``, ``.csv`` or ``.duckdb`` (``.db``, ``.ddb``) file, or to a folder of
-            ``.parquet`` parts (what Spark writes, also in partitions, ``year=2024/part.parquet``), or a pattern
-            (``data/*.parquet``); a pandas ``DataFrame``, polars ``DataFrame`` or ``LazyFrame``, Spark ``DataFrame``
-            (its session's time zone becomes UTC), pyarrow ``Table``; a DuckDB relation; an ibis table expression on any
-            back end but PostgreSQL; or the URL of a PostgreSQL database, ``postgresql://role@host/database``, without
-            a password (PGPASSWORD or ``~/.pgpass`` hold it). A ``Table`` is returned unchanged.
+        source: a path to a ``.parquet``, ``.csv`` (``.tsv``, ``.csv.gz``) or ``.duckdb`` (``.db``, ``.ddb``) file, or
+            to a folder of ``.parquet`` parts (what Spark writes, also in partitions, ``year=2024/part.parquet``), or a
+            pattern (``data/*.parquet``); a pandas ``DataFrame``, polars ``DataFrame`` or ``LazyFrame``, Spark
+            ``DataFrame`` (its session's time zone becomes UTC), pyarrow ``Table``; a DuckDB relation; an ibis table
+            expression on any back end but PostgreSQL; or the URL of a PostgreSQL database,
+            ``postgresql://role@host/database``, without a password (PGPASSWORD or ``~/.pgpass`` hold it). A ``Table``
+            is returned unchanged.
         table: the name of the table, ``table`` or ``schema.table``, in a DuckDB file or a PostgreSQL database.
         types: the kinds of columns that have no type of their own, for example ``{"income": "number"}``: a CSV file's
             (others are text) and columns of a pandas frame that hold objects. A value that does not fit is missing.
         dialect: how a CSV file is written, if it is not UTF-8 with commas, double quotes and a header line: any of
-            ``delimiter, quote, decimal, encoding, header, date_format, timestamp_format, newlines``.
+            ``delimiter, quote, decimal, encoding, header, date_format, timestamp_format, newlines, null_values``.
 
     An ibis expression must treat rows one by one (select, filter, mutate). A limit, sample, join, window, aggregate or
     set operation is rejected, because one person's rows could change those of another. A view, a DuckDB relation and a
@@ -132,7 +135,9 @@ def _source_kind(source: object) -> SourceKind:
     if isinstance(source, (str, Path)):
         path = Path(source)
         is_folder = path.is_dir() and path != Path()  # an empty text is not the current folder
-        return PARQUET_FOLDER if is_folder or is_pattern(path) else path.suffix.lower()
+        if is_folder or is_pattern(path):
+            return PARQUET_FOLDER
+        return next((suffix for suffix in csv.SUFFIXES if path.name.lower().endswith(suffix)), path.suffix.lower())
     # The library and name of the first class of the source that can be opened.
     classes = ((ancestor.__module__.partition(".")[0], ancestor.__name__) for ancestor in type(source).__mro__)
     openable = next((name for name in classes if name in _OPENERS), None)
@@ -144,32 +149,33 @@ def _source_kind(source: object) -> SourceKind:
 PANDAS = ("pandas", "DataFrame")
 _OPTIONS: Mapping[str, tuple[tuple[SourceKind, ...], str]] = {
     "table": ((*DUCKDB_SUFFIXES, POSTGRES), "a DuckDB file or a PostgreSQL database"),
-    "types": ((".csv", PANDAS, PARQUET_FOLDER), "a CSV file, a pandas frame or a folder of partitions"),
-    "dialect": ((".csv",), "a CSV file"),
+    "types": ((*csv.SUFFIXES, PANDAS, PARQUET_FOLDER), "a CSV file, a pandas frame or a folder of partitions"),
+    "dialect": (csv.SUFFIXES, "a CSV file"),
 }
 """The kinds of source to which each option applies, and how errors name them."""
 
 
-_UNPACK, _DECLARE_DELIMITER = "unpack it first", "call it .csv and declare its delimiter: dialect={'delimiter': '\\t'}"
 _REMEDIES = {
-    **dict.fromkeys((".gz", ".zip", ".bz2", ".xz", ".zst"), _UNPACK),
-    ".tsv": _DECLARE_DELIMITER,
-    ".txt": _DECLARE_DELIMITER,
+    **dict.fromkeys((".gz", ".zip", ".bz2", ".xz", ".zst"), "unpack it first; .csv.gz is read as it is"),
+    **dict.fromkeys((".txt", ".tab"), "call it .csv, or .tsv if tabs separate its columns"),
+    **dict.fromkeys((".sqlite", ".sqlite3"), SQLITE_REMEDY),
 }
 
 
 def _open_file(path: Path, suffix: str, table: str | None, written: tuple[Mapping[str, str], Dialect]) -> Table:
     if suffix == PARQUET_FOLDER:
         return parquet.open_parquet(path, written[0])
-    if suffix not in (".parquet", ".csv", *DUCKDB_SUFFIXES):
+    if suffix not in (".parquet", *csv.SUFFIXES, *DUCKDB_SUFFIXES):
         raise InputError("source", redact_secret(str(path)), SOURCES, _REMEDIES.get(suffix, "convert it to Parquet"))
     if not path.is_file():
         remedy = "check the path; it is relative to the current directory"
         raise InputError("source", redact_secret(str(path)), "a file that exists", remedy)
     if suffix == ".parquet":
         return parquet.open_parquet(path, {})
-    if suffix == ".csv":
+    if suffix in csv.SUFFIXES:
         return csv.open_csv(path, *written)
+    if first_bytes(path, len(SQLITE_MARK)) == SQLITE_MARK:
+        raise InputError("source", redact_secret(str(path)), "a DuckDB file, but it is of SQLite", SQLITE_REMEDY)
     return databases.open_duckdb(path, table)
 
 
