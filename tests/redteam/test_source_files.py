@@ -322,6 +322,9 @@ def counted(path: Path, **options: object) -> dict[object, int]:
 @pytest.mark.parametrize("after", ["b,2\n", '"b",2\n', 'b,"2"\nc,3\n', ""])
 def test_a_stray_quote_or_field_swallows_nobodys_row(tmp_path, hostile, after):
     path = csv(tmp_path, f"k,x\na,1\n{hostile}\n{after}")
+    if not hostile and not after:  # one blank line at the end, which no row stands behind
+        assert counted(path) == {"a": 1}
+        return
     with pytest.raises(InputError, match="mend the line") as refusal:
         counted(path)
     assert PRIVATE not in str(refusal.value)

@@ -58,7 +58,7 @@ def test_a_wide_decimal_is_refused_when_it_is_planned(tmp_path, digits):
     pq.write_table(table, tmp_path / "a.parquet")
     for source in (table, tmp_path / "a.parquet"):
         session = tr.Session(source, privacy_unit=None, budget=tr.Budget(epsilon=1, delta=1e-8))
-        with pytest.raises(SchemaError, match="needs numbers"):
+        with pytest.raises(SchemaError, match=r"the type decimal256.*at most 38 digits"):
             session.plan([tr.sum("x", bounds=(0, 5))])
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import io
+import sqlite3
 
 import duckdb
 import pandas as pd
@@ -140,8 +141,10 @@ def test_other_files_are_named_for_what_they_are(tmp_path):
     with pytest.raises(InputError, match="not compressed by gzip"):
         (tmp_path / "a.csv.gz").write_bytes(b"a,b\n1,2\n")
         open_source(tmp_path / "a.csv.gz")
-    with pytest.raises(InputError, match=r"it is of SQLite.*ATTACH"):
-        (tmp_path / "a.db").write_bytes(b"SQLite format 3\0" + bytes(100))
+    with sqlite3.connect(tmp_path / "a.db") as connection:
+        connection.execute("CREATE TABLE people (name)")
+    connection.close()
+    with pytest.raises(InputError, match=r"it is a SQLite database; .*ATTACH"):
         open_source(tmp_path / "a.db", table="people")
     with pytest.raises(InputError, match=r"seems to have another delimiter than '\\t'"):
         open_csv(tmp_path, b"a,b\n1,2\n", name="a.tsv")

@@ -89,7 +89,7 @@ def test_the_types_of_a_relation_are_its_own_whatever_the_connection_says():
         connection.execute(f"SET arrow_lossless_conversion = {lossless}")
         kinds = [column.kind for column in table.schema.columns]
         assert kinds == ["integer", "text", "text", "number", "other", "integer", "number"]
-        assert table.collect_totals(ask('wi"de.one')).keys == ((None,), (1,))
+        assert table.collect_totals(ask('wi"de.one')).keys == ((1,), (2**127 - 1,))
         assert table.collect_totals(ask("id")).keys == ((None,), (str(someone),))
         assert table.collect_totals(ask("mood")).keys == ((None,), ("b",))
         assert table.collect_totals(ask("price")).keys == ((None,), (Decimal("1.50"),))

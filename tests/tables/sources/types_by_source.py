@@ -67,7 +67,11 @@ def sql(value: str, *types: str) -> dict[str, str]:
 
 
 def extension(kind: Any, storage: list[Any]) -> dict[str, pa.Array]:
-    return {kind.extension_name: pa.ExtensionArray.from_storage(kind, pa.array(storage, kind.storage_type))}
+    return {
+        kind.extension_name.removeprefix("arrow."): pa.ExtensionArray.from_storage(
+            kind, pa.array(storage, kind.storage_type)
+        )
+    }
 
 
 def runs(values: pa.Array) -> dict[str, pa.Array]:
@@ -202,9 +206,9 @@ CASES = (
         "UUIDs",
         "text",
         str(SOMEONE),
-        {"arrow.uuid": pa.array([SOMEONE.bytes, None], pa.uuid())},
+        {"uuid": pa.array([SOMEONE.bytes, None], pa.uuid())},
         {},
-        {"arrow.uuid": pd.Series(pd.arrays.ArrowExtensionArray(pa.array([SOMEONE.bytes, None], pa.uuid())))},
+        {"uuid": pd.Series(pd.arrays.ArrowExtensionArray(pa.array([SOMEONE.bytes, None], pa.uuid())))},
         sql(f"'{SOMEONE}'", "UUID"),
         sql(f"'{SOMEONE}'", "uuid"),
         {},

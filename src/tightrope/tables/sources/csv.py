@@ -169,8 +169,9 @@ class CsvFile:
         if is_compressed and first_bytes(self.path, len(GZIP_MARK)) != GZIP_MARK:
             text = f"{str(self.path)!r} is called .gz, but is not compressed by gzip; call it by what it is"
             raise InputError.from_text("source", text)
-        open_file: Callable[[], Any] = partial(gzip.open if is_compressed else open, self.path, "rb")
-        return engine_call("open the CSV file", open_file)
+        open_file: Callable[..., Any] = gzip.open if is_compressed else open
+        file: BinaryIO = engine_call("open the CSV file", lambda: open_file(self.path, "rb"))
+        return file
 
     def read_header(self) -> bytes:
         """Return the first record, without its end; the rest of the file has no effect on the result."""

@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from ibis.backends import BaseBackend
 
 DEFAULT_SCHEMA = "main"
+SQLITE_READER = "sqlite_scanner"
+"""DuckDB's extension that would read a SQLite file; the error that it is missing names it."""
+SQLITE_REMEDY = "convert the table with DuckDB: ATTACH 'a.sqlite' (TYPE sqlite); COPY a.people TO 'people.parquet'"
 WIDE_INTEGER = "HUGEINT"
 READ_AS_TEXT = ("UHUGEINT", "UUID", '"NULL"')
 """Types of DuckDB that are texts for us: identifiers, and columns in which all values are NULL."""
@@ -123,6 +126,8 @@ class DuckDBFile:
                     "it: con.table('...')"
                 )
             except errors.IOException as error:
+                if SQLITE_READER in str(error):
+                    return f"it is a SQLite database; {SQLITE_REMEDY}"
                 holder = LOCK_HOLDER.search(str(error))
                 if holder is None:
                     raise

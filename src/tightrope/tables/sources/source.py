@@ -14,7 +14,7 @@ from tightrope.tables.backends.registry import backend_for
 from tightrope.tables.engine_calls import engine_call, load_library
 from tightrope.tables.sources import csv, databases, frames, parquet
 from tightrope.tables.sources.csv import Dialect
-from tightrope.tables.sources.parquet_folders import first_bytes, is_pattern
+from tightrope.tables.sources.parquet_folders import is_pattern
 from tightrope.tables.table import Table, check_names
 
 ROW_WISE_RELATIONS = (
@@ -63,8 +63,6 @@ def operations_across_rows(expression: Any) -> list[str]:
 
 
 DUCKDB_SUFFIXES = (".duckdb", ".db", ".ddb")
-SQLITE_MARK = b"SQLite format 3\0"
-SQLITE_REMEDY = "convert the table with DuckDB: ATTACH 'a.sqlite' (TYPE sqlite); COPY a.people TO 'people.parquet'"
 POSTGRES, PARQUET_FOLDER = SCHEMES[0], "parts"
 SOURCES = (
     "a path to a .parquet, .csv, .tsv, .csv.gz or .duckdb file, a folder of .parquet parts or a pattern for them, a "
@@ -158,7 +156,7 @@ _OPTIONS: Mapping[str, tuple[tuple[SourceKind, ...], str]] = {
 _REMEDIES = {
     **dict.fromkeys((".gz", ".zip", ".bz2", ".xz", ".zst"), "unpack it first; .csv.gz is read as it is"),
     **dict.fromkeys((".txt", ".tab"), "call it .csv, or .tsv if tabs separate its columns"),
-    **dict.fromkeys((".sqlite", ".sqlite3"), SQLITE_REMEDY),
+    **dict.fromkeys((".sqlite", ".sqlite3"), databases.SQLITE_REMEDY),
 }
 
 
@@ -174,8 +172,6 @@ def _open_file(path: Path, suffix: str, table: str | None, written: tuple[Mappin
         return parquet.open_parquet(path, {})
     if suffix in csv.SUFFIXES:
         return csv.open_csv(path, *written)
-    if first_bytes(path, len(SQLITE_MARK)) == SQLITE_MARK:
-        raise InputError("source", redact_secret(str(path)), "a DuckDB file, but it is of SQLite", SQLITE_REMEDY)
     return databases.open_duckdb(path, table)
 
 
