@@ -11,6 +11,7 @@ import pytest
 import tightrope as tr
 from tightrope.documents.document import to_json_text
 from tightrope.documents.release import read_certificate
+from tightrope.documents.wording import added_probability_text
 
 TABLE = pd.DataFrame({"tail": [1, 1, 2, 3] * 50, "city": ["a", "b", "a", "a"] * 50})
 
@@ -30,7 +31,7 @@ def test_the_numbers_are_those_of_the_certificate(delta: str) -> None:
     success = 50 * (1 + drafted.loss.total_variation())
     assert success <= float(percent) <= success + 0.1 + 1e-9
     assert int(guesses) == math.ceil(success)
-    assert (", plus a probability of at most 1 in 100 million," in said) == (delta != "0")
+    assert (added_probability_text(1e-8) in said) == (delta != "0")
     assert "at most 2.72 times as likely with your data as without" in said
     assert read_certificate(to_json_text(certificate)).explain() == said
 

@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 import tightrope as tr
+from tightrope.documents.wording import DELTA_TOO_LARGE
 from tightrope.errors import InputError, InsufficientBudgetError, PlanError, SchemaError
 
 pytestmark = pytest.mark.usefixtures("planned_once")
@@ -243,7 +244,7 @@ def test_what_is_promised_is_never_above_what_was_asked_for(visits, epsilon, del
 
 
 def test_a_delta_that_protects_nobody_is_refused_and_a_large_one_is_warned_of(visits):
-    with pytest.raises(InputError, match="everything about a person may be revealed"):
+    with pytest.raises(InputError, match=DELTA_TOO_LARGE):
         session(visits, budget=tr.Budget(epsilon=1, delta="0.99")).plan([tr.count()])
     warned = session(visits, budget=tr.Budget(epsilon=1, delta="0.001")).plan([tr.count()])
     assert "with 1,000 people it allows publishing all data of one of them" in str(warned)

@@ -133,6 +133,38 @@ def protected_group_text(about: str) -> str:
     )
 
 
+# The meaning of δ: every text for users that explains it takes its words from here.
+
+DELTA_NAME = "additional probability"
+DELTA_MEANING = "This probability is added to the bound of ε; a complete loss of privacy is at most this likely."
+ZERO_DELTA_MEANING = "The bound of ε holds without exception."
+DELTA_ADVICE = (
+    "Choose delta well below one over the number of people: 1e-8 suits up to a million people, 1e-10 a hundred million."
+)
+DELTA_TOO_LARGE = "with this probability everything about a person may be revealed"
+
+
+def added_probability_text(delta: Number | None) -> str:
+    """Return the addition of δ to a limit by ε, empty if δ is 0; None: a δ that is stated next to it.
+
+    >>> added_probability_text(1e-8), added_probability_text(None), added_probability_text(0.0)
+    (', plus a probability of at most 1 in 100 million', ', plus δ', '')
+    """
+    if delta is None:
+        return ", plus δ"
+    return f", plus a probability of at most {one_in(delta)}" if delta > 0 else ""
+
+
+def large_delta_text(delta: Number) -> str:
+    """Return what a large δ allows.
+
+    >>> large_delta_text(0.001)
+    'delta 0.001 is large: with 1,000 people it allows publishing all data of one of them, chosen at random'
+    """
+    people = f"with {int(1 / delta):,} people it allows publishing all data of one of them, chosen at random"
+    return f"delta {float(delta):g} is large: {people}"
+
+
 def likelihood_limit_text(epsilon: Number, delta: Number, inputs: tuple[str, str, str]) -> str:
     """Return the limit of ε and δ in words; ``inputs``: what is compared, and the two inputs.
 
@@ -150,7 +182,7 @@ def likelihood_limit_text(epsilon: Number, delta: Number, inputs: tuple[str, str
     if epsilon == 0 and delta == 0:
         return f"Any {compared} is exactly as likely {first} as {second} {numbers}."
     factor = f"{times_text(epsilon)} times " if epsilon else ""
-    addition = f", plus a probability of at most {one_in(delta)}" if delta > 0 else ""
+    addition = added_probability_text(delta)
     return f"Any {compared} is at most {factor}as likely {first} as {second}{addition}, and vice versa {numbers}."
 
 

@@ -18,6 +18,7 @@ from tightrope.documents.escaping import A_PERSON, toml_value
 from tightrope.documents.plan_ledger import LEDGER_FILE, Text
 from tightrope.documents.privacy_unit import PrivacyUnit
 from tightrope.documents.reader import APART_FROM_ZERO, missing_field_tip, redact_secret, underflows_to_zero
+from tightrope.documents.wording import DELTA_ADVICE, DELTA_NAME
 from tightrope.errors import InputError, quoted_names
 from tightrope.release.bias_check import bias_check_fraction
 from tightrope.release.settings import MAX_ROWS_ADVICE, NOUN_PATTERN, resolve_unit
@@ -330,14 +331,16 @@ EACH_ROW_TEXT = """
 each_row = true
 """
 
+DELTA_COMMENT = "\n".join(
+    f"# {line}" for line in textwrap.wrap(f"delta: the {DELTA_NAME}, on top of that limit. {DELTA_ADVICE}", 118)
+)
 BUDGET_TEXT = """
 [budget]
 # epsilon: any result is at most e^epsilon times as likely with a person's data as without. 0.1 is strong, 1 is common,
 # above 5 is weak. tightrope plan FILE --table shows the accuracy for several values.
 # Or limit how often an attacker is right about whether a person is in the data: attack_success = 0.6
 epsilon = 1
-# delta: a probability added to that limit. Choose it well below one over the number of people:
-# 1e-8 suits up to a million people, 1e-10 a hundred million.
+{delta}
 delta = 1e-8
 # budget_fraction: the part of this budget that one release of this plan takes. The whole budget is never renewed: with
 # 0.45 it is enough for two releases, such as a correction, and two suggestions (tightrope suggest takes {suggestion}).
@@ -420,7 +423,7 @@ def starter_plan_text(
     return "".join(
         [
             *parts,
-            BUDGET_TEXT.format(fraction=STARTER_FRACTION, suggestion=SUGGESTION_FRACTION),
+            BUDGET_TEXT.format(delta=DELTA_COMMENT, fraction=STARTER_FRACTION, suggestion=SUGGESTION_FRACTION),
             *options.question_entries(other_columns, typed),
         ]
     )

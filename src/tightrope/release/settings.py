@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 from tightrope.documents.budget import TYPICAL, Budget, at_most, printed_at_most
 from tightrope.documents.escaping import A_PERSON, escape_control_chars
 from tightrope.documents.privacy_unit import PrivacyUnit
-from tightrope.documents.wording import AttackWording
+from tightrope.documents.wording import DELTA_TOO_LARGE, AttackWording, large_delta_text
 from tightrope.errors import InputError, SchemaError, suggest_nearest
 from tightrope.noise.allocation import MOST_EPSILON
 from tightrope.numerics.checks import check_integer
@@ -192,7 +192,7 @@ REFUSED_DELTA, WARNED_DELTA = Decimal("0.1"), Decimal("1e-4")
 def check_delta(budget: Budget, tasks: Sequence[QueryGroup]) -> None:
     """Raise ``InputError`` for a δ without meaningful protection, and for δ = 0 if groups are discovered."""
     if not budget.delta < REFUSED_DELTA:
-        remedy = f"with this probability everything about a person may be revealed; {TYPICAL}"
+        remedy = f"{DELTA_TOO_LARGE}; {TYPICAL}"
         raise InputError("delta", float(budget.delta), f"below {REFUSED_DELTA} for a release", remedy)
     discovered = [
         question.asked.name for task in tasks if task.key_count is not None for question in task.ordered_queries
@@ -209,10 +209,7 @@ def large_delta_warning(budget: Budget) -> str | None:
     """Return a warning for a δ of at least one over the population of a small town, else None."""
     if budget.delta < WARNED_DELTA:
         return None
-    return (
-        f"delta {float(budget.delta):g} is large: with {int(1 / budget.delta):,} people it allows publishing all data "
-        "of one of them, chosen at random; choose a value much smaller than 1/(number of people)"
-    )
+    return f"{large_delta_text(budget.delta)}; {TYPICAL}"
 
 
 def large_epsilon_warning(budget: Budget) -> str | None:

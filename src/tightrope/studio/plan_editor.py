@@ -19,8 +19,9 @@ from msgspec import to_builtins
 from msgspec.structs import replace
 
 from tightrope.documents.escaping import A_PERSON, escape_control_chars
-from tightrope.documents.numbers import UP, Guesses, one_in, percent_text, significant_text, times_text
+from tightrope.documents.numbers import UP, Guesses, percent_text, significant_text
 from tightrope.documents.release import PlannedAnswer, displayed_title
+from tightrope.documents.wording import DELTA_ADVICE, DELTA_NAME, likelihood_limit_text
 from tightrope.errors import InputError, PlanError, SchemaError, quoted_names, suggest_nearest
 from tightrope.queries.accuracy import Accuracy
 from tightrope.reporting.wording.sentences import suppression_text
@@ -291,10 +292,10 @@ def plan_figures(file: PlanFile) -> Json:
         "success": percent_text(success, UP),
         "total_variation": percent_text(document.total_variation, UP),
         "epsilon": significant_text(document.epsilon, 3, UP),
-        "likelier": times_text(document.epsilon),
+        "limit": likelihood_limit_text(
+            document.epsilon, document.delta, ("set of answers", "with a person's data", "without")
+        ),
         "guesses": Guesses.from_success(success).right_count,
-        "delta": significant_text(document.delta, 2, UP),
-        "slack": one_in(document.delta),
         "budget_fraction": str(document.budget_fraction),
         "answers": [
             _answer_figures(answer, accuracy)
@@ -466,6 +467,7 @@ class PlanEditor:
             "groups": list(GROUPS),
             "kinds": [to_builtins(kind) for kind in KINDS],
             "ladders": slider_stops(wishes.promise),
+            "delta": {"name": DELTA_NAME, "advice": DELTA_ADVICE},
             "asked": list(self.opened.question_texts),
             "wishes": to_builtins(wishes),
             "out": str(self.opened.output_path),

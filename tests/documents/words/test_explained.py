@@ -16,7 +16,7 @@ import tightrope as tr
 from tightrope.documents import numbers as chances
 from tightrope.documents.numbers import Guesses
 from tightrope.documents.privacy_unit import PrivacyUnit
-from tightrope.documents.wording import NOTHING
+from tightrope.documents.wording import NOTHING, added_probability_text
 
 EPSILONS, DELTAS = st.floats(0, 30), st.just(0.0) | st.floats(1e-11, 0.5)
 TENTH, WORDS = mpmath.mpf("0.1"), {"million": 10**6, "billion": 10**9}
@@ -40,7 +40,9 @@ def numbers(said: str) -> dict[str, str]:
         "percent": r"right at most ([\d.]+) % of the time \(random guessing: 50 %\)",
         "guesses": r"Of 100 such guesses, at most (\d+) are right on average; of 100 random guesses, 50\.",
         "times": r"at most ([\d.,]+) times as likely",
-        "slack": r"plus a probability of at most 1 in ([\d,]+(?: [mb]illion)?)",
+        "slack": re.escape(added_probability_text(1e-6)).replace(
+            r"1\ in\ 1\ million", r"1 in ([\d,]+(?: [mb]illion)?)"
+        ),
     }
     found = {name: re.search(pattern, said) for name, pattern in patterns.items()}
     return {name: match.group(1).replace(",", "") for name, match in found.items() if match}
@@ -88,15 +90,11 @@ def test_the_success_of_an_attacker(guarantee: tr.Guarantee, success: str) -> No
 
 
 def test_delta_is_added_to_a_limit_and_never_an_exception() -> None:
-    assert (
-        "plus a probability of at most 1 in 1 million, and vice versa (ε = 1, δ = 1 × 10⁻⁶)"
-        in tr.Guarantee(1, 1e-6).explain()
-    )
-    assert "plus" not in tr.Guarantee(1).explain()
-    assert (
-        "is at most as likely under one input as under the other, plus a probability of at most 1 in 10, and"
-        in tr.Guarantee(0, 0.1).explain()
-    )
+    added = added_probability_text(1e-6)
+    assert f"{added}, and vice versa (ε = 1, δ = 1 × 10⁻⁶)" in tr.Guarantee(1, 1e-6).explain()
+    assert added[:6] not in tr.Guarantee(1).explain()
+    as_likely = "is at most as likely under one input as under the other"
+    assert f"{as_likely}{added_probability_text(0.1)}, and" in tr.Guarantee(0, 0.1).explain()
     assert "is exactly as likely under one input as under the other (ε = 0, δ = 0)" in tr.Guarantee(0).explain()
     for guarantee in (tr.Guarantee(1, 1e-6), tr.Guarantee(0, 0.1)):
         assert not re.search("but for|except|fail|with probability", guarantee.explain())

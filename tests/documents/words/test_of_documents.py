@@ -17,7 +17,7 @@ from tightrope.documents.coupling import Learning, Origin
 from tightrope.documents.document import Triple
 from tightrope.documents.numbers import Guesses
 from tightrope.documents.study import StudyDocument
-from tightrope.documents.wording import NOTHING, explain_coupling
+from tightrope.documents.wording import NOTHING, added_probability_text, explain_coupling
 from tightrope.tables.labels import Labels
 from tightrope.transport.couplings.mechanism import CouplingMechanism
 from tightrope.transport.on_tables.saved import SavedCoupling
@@ -75,10 +75,7 @@ def test_the_picture_rounds_up_in_every_context() -> None:
 def test_what_is_guessed_is_what_is_protected(neighbors: str, words: str) -> None:
     said = training(0.2, 1.0, neighbors).explain()
     assert words in said
-    assert (
-        "at most 2.72 times as likely under one input as under the other, plus a probability of at most 1 in 100,000"
-        in said
-    )
+    assert f"at most 2.72 times as likely under one input as under the other{added_probability_text(1e-5)}" in said
     assert "Fixed� in advance." in said
 
 

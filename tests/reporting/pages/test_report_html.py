@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from tests.reporting import released
 from tightrope import reporting
 from tightrope.documents.release import AnswerDocument, ReleaseCertificate
+from tightrope.documents.wording import added_probability_text
 from tightrope.errors import InputError, MissingExtraError
 from tightrope.reporting.pages.release_page import answer_view, mechanism_statistic_text
 from tightrope.reporting.wording.answers import shown_answer
@@ -92,7 +93,7 @@ def test_the_promise_in_plain_words() -> None:
     said = words(reporting.html(released.typical()))
     percent = math.ceil(released.certificate()["attack_success"] * 1000) / 10
     assert f"right at most {percent:.1f} % of the time" in said
-    limit = "at most 2.72 times as likely with your data as without, plus a probability of at most 1 in 100 million,"
+    limit = f"at most 2.72 times as likely with your data as without{added_probability_text(1e-8)},"
     assert limit in said
     assert released.certificate()["neighbors"]["statement"][1:] in said
 

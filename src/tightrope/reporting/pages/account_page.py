@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from tightrope.documents.account import Account, Attack, AttackerGain, TrainingAccount
 from tightrope.documents.escaping import escape_control_chars
 from tightrope.documents.numbers import DOWN, UP, percent_text, significant_text, times_text
+from tightrope.documents.wording import added_probability_text
 from tightrope.reporting.charts import page_charts
 from tightrope.reporting.pages.blocks import (
     CSV,
@@ -203,7 +204,7 @@ def _guarantee_cards(stated: tuple[float, float], document: AttackerGain, delta:
         f"No bound at δ = {significant_text(delta, 2)}."
         if unbounded and delta
         else f"At δ = {significant_text(at, 2, UP)}: a set of outputs is at most {times_text(epsilon)} times as likely "
-        "under one input as under the other, plus δ.",
+        f"under one input as under the other{added_probability_text(None)}.",
     )
     eta = Card(
         "Total variation",

@@ -11,7 +11,6 @@ from tightrope.documents.escaping import A_PERSON, escape_control_chars
 from tightrope.documents.numbers import (
     UP,
     Guesses,
-    one_in,
     percent_text,
     shortest_decimal,
     significant_text,
@@ -19,7 +18,14 @@ from tightrope.documents.numbers import (
 )
 from tightrope.documents.privacy_unit import PrivacyUnit
 from tightrope.documents.release import ReleaseCertificate
-from tightrope.documents.wording import AttackWording, protected_group_text
+from tightrope.documents.wording import (
+    DELTA_MEANING,
+    DELTA_NAME,
+    ZERO_DELTA_MEANING,
+    AttackWording,
+    added_probability_text,
+    protected_group_text,
+)
 from tightrope.reporting.wording.partial_release import PartialCertificate, PartialNeighbors, number_pairs
 
 # Bounds on the gain of an attacker, from the points (ε, δ) of a certificate. Neighbors in either order.
@@ -150,6 +156,7 @@ class PrivacyPromise:
     epsilon_meaning: str
     delta: str
     delta_meaning: str
+    delta_name: str
     protected: str
     facts: list[str]
 
@@ -173,19 +180,13 @@ def privacy_promise(certificate: Certificate) -> PrivacyPromise:
     if epsilon is not None:
         epsilon_text, times = significant_text(epsilon, 3, UP), times_text(epsilon)
         # e^ε in words, with δ included, since the sentence must also be true if read alone.
-        added = ", plus δ" if delta is None else f", plus a probability of at most {one_in(delta)}" if delta else ""
-        data = person.data_owner_text
+        added, data = added_probability_text(delta), person.data_owner_text
         epsilon_meaning = (
             f"Any result is at most {times} times as likely with {data} as without{added}, and vice versa."
         )
     if delta is not None:
         delta_text = significant_text(delta, 2, UP)
-        if delta <= 0:
-            delta_meaning = "The bound of ε holds without exception."
-        else:
-            delta_meaning = (
-                "This probability is added to the bound of ε; a complete loss of privacy is at most this likely."
-            )
+        delta_meaning = DELTA_MEANING if delta > 0 else ZERO_DELTA_MEANING
     return PrivacyPromise(
         person=person,
         attack=attack,
@@ -195,6 +196,7 @@ def privacy_promise(certificate: Certificate) -> PrivacyPromise:
         epsilon_meaning=epsilon_meaning,
         delta=delta_text,
         delta_meaning=delta_meaning,
+        delta_name=DELTA_NAME.capitalize(),
         protected=escape_control_chars(neighbors.statement).rstrip("."),
         facts=[f"privacy unit: {person.rows_words}", *person.limits_text] if neighbors != PartialNeighbors() else [],
     )

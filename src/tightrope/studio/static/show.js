@@ -10,8 +10,8 @@ export function means(figures) {
       el("strong", {}, figures.success), " of the time (random guessing: 50\u00a0%)."),
     dots,
     el("p", {class: "hint"}, "Of 100 guesses: gray, correct by random guessing; colored, more that can be correct because of your answers."),
-    el("p", {}, `Any set of answers is at most ${figures.likelier} times as likely with a person's data as without${figures.slack === "never" ? "" : `, plus a probability of at most ${figures.slack}`}.`),
-    el("p", {class: "hint"}, `Total variation ${figures.total_variation}, epsilon ${figures.epsilon} at delta ${figures.delta}. ${figures.protected}.`),
+    el("p", {}, figures.limit),
+    el("p", {class: "hint"}, `Total variation ${figures.total_variation}. ${figures.protected}.`),
   ];
 }
 

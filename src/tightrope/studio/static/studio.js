@@ -133,8 +133,8 @@ function promise() {
         look();
       }))),
       slider(SAID[now.said][0].toUpperCase() + SAID[now.said].slice(1), stops, nearest(stops, now.value), (stop) => value(now.said, stop), (stop) => { now.value = stop; look(); }),
-      slider("delta: the additional probability", deltas, deltas.indexOf(now.delta) < 0 ? nearest(deltas, now.delta) : deltas.indexOf(now.delta), chance, (stop) => { now.delta = stop; look(); }),
-      el("p", {class: "hint"}, "Choose delta well below 1/(number of people): 1 in 100,000,000 is suitable for up to a million people."));
+      slider(`delta: the ${start.delta.name}`, deltas, deltas.indexOf(now.delta) < 0 ? nearest(deltas, now.delta) : deltas.indexOf(now.delta), chance, (stop) => { now.delta = stop; look(); }),
+      el("p", {class: "hint"}, start.delta.advice));
   }
   const shares = [["1", "all of it"], ["0.5", "half"], ["0.25", "a quarter"], ["0.1", "a tenth"]];
   if (!shares.some(([share]) => Number(share) === Number(wishes.budget_fraction))) shares.push([wishes.budget_fraction, wishes.budget_fraction]);
