@@ -19,7 +19,7 @@ import tightrope as tr
 from tightrope.errors import InputError, LedgerError
 from tightrope.ledger import Claim, Ledger
 from tightrope.ledger.chain import canonical_json, combined_digest
-from tightrope.release.execution import claim_of
+from tightrope.release.execution import release_claim
 
 FORMER = Path(__file__).parent / "written_by_0_1"
 TABLE = pd.DataFrame({"who": np.arange(400) // 2, "city": ["a", "b"] * 200, "age": np.arange(400.0) % 50})
@@ -72,7 +72,7 @@ def test_figures_for_other_noise_may_differ_in_rounding_under_a_key(tmp_path: Pa
     session = opened(tmp_path / "new.ledger")
     session.plan(QUESTIONS, budget_fraction="0.25", key="march").release()
     account = Ledger(tmp_path / "new.ledger").open_account("people")
-    claim = claim_of(session.plan(QUESTIONS, budget_fraction="0.25")._draft, "march", None)
+    claim = release_claim(session.plan(QUESTIONS, budget_fraction="0.25")._draft, "march", None)
     assert account.find_charge(claim) is not None
     recipe = json.loads(claim.noise_record)
     if part == "alternatives":

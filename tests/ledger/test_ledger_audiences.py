@@ -63,6 +63,6 @@ def test_what_was_not_answered_is_its_audience_s(tmp_path: Path, monkeypatch: py
 
 
 def plan_of(own: Session) -> str:
-    from tightrope.release.execution import claim_of
+    from tightrope.release.execution import release_claim
 
-    return claim_of(own.plan(ASKED, budget_fraction="0.5").draft, "-", own._audience).plan
+    return release_claim(own.plan(ASKED, budget_fraction="0.5").draft, "-", own._audience).plan

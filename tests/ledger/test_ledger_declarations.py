@@ -328,7 +328,7 @@ def test_a_ledger_of_version_0_1_takes_other_columns_and_bounds(tmp_path):
     assert again.list_entries()[: len(entries)] == entries and check_ledger(again).problems == ()
     account = again.open_account("people")
     same = former.plan(QUESTIONS, budget_fraction="0.25")
-    assert account.find_charge(claim_of(same.draft, "march", None)) is not None
+    assert account.find_charge(release_claim(same.draft, "march", None)) is not None
     with pytest.raises(InputError, match="the column 'age' is 'text', but the ledger has 'number'"):
         tr.Session.open(
             pyarrow.table({"who": [1], "age": ["a"]}), privacy_unit="who", max_rows=3, limits=yearly, **usual

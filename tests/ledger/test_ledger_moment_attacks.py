@@ -34,7 +34,7 @@ from tightrope.ledger.noise_record import NoiseRecord
 from tightrope.ledger.state import moment_costs
 from tightrope.mechanisms.discrete.box_table import table_from_data
 from tightrope.noise.worst_split import CompositionGroup, NoiseSpec, SplitBounds
-from tightrope.release.draft_search import fit_noise_to_share
+from tightrope.release.draft_search import noise_of_equal_releases
 
 ATTACKS = int(os.environ.get("TIGHTROPE_LEDGER_ATTACKS", "1"))
 CELLS = 3_000
@@ -166,10 +166,10 @@ def offered(limit: Limit, draw: random.Random, scale: str = "1") -> list[Offer]:
     """A large plan, a middle one, a small one and a series, of random questions."""
     found = []
     for share in ("0.5", draw.choice(["0.2", "0.25", "0.3"]), draw.choice(["0.05", "0.08"])):
-        recipe = fit_noise_to_share(draw.choice(UNITS), limit, Decimal(share) * Decimal(scale)).to_text
+        recipe = noise_of_equal_releases(draw.choice(UNITS), limit, Decimal(share) * Decimal(scale)).to_text
         found.append(Offer(charged(limit, recipe, 1), recipe))
     times = draw.choice([2, 4])
-    recipe = fit_noise_to_share(draw.choice(UNITS), limit, Decimal("0.4") * Decimal(scale), times).to_text
+    recipe = noise_of_equal_releases(draw.choice(UNITS), limit, Decimal("0.4") * Decimal(scale), times).to_text
     return [*found, Offer(charged(limit, recipe, times), recipe, times)]
 
 
@@ -201,7 +201,7 @@ def test_no_analyst_who_chooses_plans_by_answers_passes_the_promise(seed: int) -
 def test_an_analyst_who_is_charged_too_little_passes_it() -> None:
     """The search sees it where charges are a third of what they should be."""
     limit = Limit("total", Budget(epsilon="1", delta="0.001"), rule="moments", releases=4)
-    recipe = fit_noise_to_share(UNITS[0], limit, Decimal("0.25")).to_text
+    recipe = noise_of_equal_releases(UNITS[0], limit, Decimal("0.25")).to_text
     cheap = Offer(charged(limit, recipe, 1) / 3, recipe)
     assert Analyst([cheap], 1.0).reached > 0.001
 

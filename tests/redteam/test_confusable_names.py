@@ -9,7 +9,7 @@ import tightrope as tr
 from tightrope.errors import InputError
 from tightrope.ledger import Ledger, Limit
 from tightrope.ledger.state import State
-from tightrope.release.execution import claim_of
+from tightrope.release.execution import release_claim
 
 BUDGET = tr.Budget(epsilon=1, delta="1e-6")
 SPACES = "\u00a0\u2002\u2009\u202f"
@@ -68,7 +68,7 @@ def test_by_what_rows_look_up_is_part_of_the_plan() -> None:
 
     def claim(own: str) -> str:
         opened = session(table, public_tables=tr.public_table(public, on={own: "k"}))
-        return claim_of(opened.plan([tr.count(by="v", keys=["x", "y"])]).draft, "march", None).plan
+        return release_claim(opened.plan([tr.count(by="v", keys=["x", "y"])]).draft, "march", None).plan
 
     assert claim("o") == claim("o")
     assert claim("o") != claim("d")

@@ -20,7 +20,7 @@ from tightrope.release.bias_check import (
     diagnostic_name,
     used_rows_key,
 )
-from tightrope.release.plan_text import costs_lines, shared_notes
+from tightrope.release.plan_text import bias_check_lines, shared_answer_notes
 from tightrope.reporting.wording.partial_release import PartialBias, PartialRelease
 from tightrope.reporting.wording.sentences import bias_statements
 from tightrope.tables.expressions.parsing import parse_expression
@@ -171,23 +171,23 @@ def test_what_all_answers_have_in_common_is_said_once() -> None:
     plan = visits().plan([tr.count(), tr.mean("age", bounds=(0, 100))])
     assert str(plan).count("the additional rows are left out") == 1
     assert str(visits().plan([tr.count()])).count("the additional rows are left out") == 1
-    assert shared_notes(plan.document().answers[:1]) == []
+    assert shared_answer_notes(plan.document().answers[:1]) == []
 
 
 def test_counts_of_what_was_left_out_that_tell_nothing_say_so() -> None:
     counts = tuple(PlannedCount(answers=(), statistic="rows, used", half_width_95=half) for half in (20.0, 20_680.0))
-    header, useful, summary = costs_lines(PlannedCosts(budget_fraction="0.02", counts=counts))
+    header, useful, summary = bias_check_lines(PlannedCosts(budget_fraction="0.02", counts=counts))
     assert header.startswith("At most 2 % of this budget")
     assert useful.endswith("± 20")
     assert "1 other count of rows or values: ± 20,680. " in summary
     assert "bias_check = 0" in summary
     assert (
         "2 counts of rows or values: ± 20,680 or more"
-        in costs_lines(
+        in bias_check_lines(
             PlannedCosts(budget_fraction="0.02", counts=(counts[1], structs.replace(counts[1], half_width_95=1e6)))
         )[-1]
     )
-    assert "bias_check = 0" not in costs_lines(PlannedCosts(budget_fraction="0.02", counts=counts[:1]))[-1]
+    assert "bias_check = 0" not in bias_check_lines(PlannedCosts(budget_fraction="0.02", counts=counts[:1]))[-1]
 
 
 def test_the_index_that_pandas_writes_has_a_name(tmp_path: Path) -> None:

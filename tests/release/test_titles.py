@@ -13,7 +13,7 @@ from msgspec import structs
 import tightrope as tr
 from tightrope.documents.release import BiasPart, displayed_title, results_csv
 from tightrope.release.answers import Answers
-from tightrope.release.plan_text import costs_lines
+from tightrope.release.plan_text import bias_check_lines
 from tightrope.reporting import html
 from tightrope.reporting.wording.answers import shown_answers
 from tightrope.reporting.wording.sentences import answer_heading, bias_statements, left_out_text
@@ -78,7 +78,7 @@ def test_nothing_is_added_if_each_row_is_a_person() -> None:
     plan = session.plan([tr.count(by="year", keys=[2000])], bias_check="0.02")
     assert plan.release()[0].title == "Number of rows by year"
     assert "suggest_max_rows" not in str(plan)
-    assert costs_lines(plan.document().bias_check) == [
+    assert bias_check_lines(plan.document().bias_check) == [
         "Limits cause no bias in this plan: no row is left out, and no value is clamped."
     ]
 

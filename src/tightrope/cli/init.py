@@ -154,7 +154,7 @@ def collect_settings(
     schema: Schema, ask: Ask, person: str | None, *, each_row: bool, max_rows: int | None = None
 ) -> tuple[str | None, StarterOptions]:
     """The column of the person and what else was chosen; nothing is read but the schema."""
-    from tightrope.release.plan_sections import SUGGESTION_FRACTION, StarterOptions, is_a_noun
+    from tightrope.release.plan_sections import SUGGESTION_FRACTION, StarterOptions, is_unit_noun
     from tightrope.release.settings import MAX_BOUND
 
     if person is None and not each_row:
@@ -177,7 +177,7 @@ def collect_settings(
             count = _prompt_until_valid(ask, words, (), NONE, checked_count)
             rows = int(count) if count else None
         words = 'What is a person in this table? ("a" or "an" and a noun, such as: a patient)'
-        means = _prompt_until_valid(ask, words, (), A_PERSON, lambda said: said if is_a_noun(said) else None)
+        means = _prompt_until_valid(ask, words, (), A_PERSON, lambda said: said if is_unit_noun(said) else None)
     kinds = ("text", "boolean", "date")
     by = _prompt_column(schema, ask, "Count rows by which column? (empty: no such count)", kinds, person)
     questions: list[Entry] = [{"kind": "count", "by": by}] if by else []

@@ -129,7 +129,7 @@ def _next_step(path: str, margins: Mapping[str, str]) -> list[str]:
 
 
 def _print_result(document: PlannedRelease, forecast: LedgerForecast, path: str) -> None:
-    from tightrope.release.plan_text import costs_lines, neighbors_text, row_bound_lines, shared_notes
+    from tightrope.release.plan_text import bias_check_lines, neighbors_text, row_bound_lines, shared_answer_notes
 
     echo_lines(*([escape_control_chars(document.title)] if document.title else []))
     epsilon, delta = terminal_text(document.epsilon, 3, UP), terminal_text(document.delta, 2, UP)
@@ -137,7 +137,7 @@ def _print_result(document: PlannedRelease, forecast: LedgerForecast, path: str)
     echo_lines(_budget_sentence(Fraction(document.budget_fraction), forecast))
     echo_lines(*(_unused_rows_warning(document, path) or row_bound_lines(document)))
     echo_lines(document.attacker, neighbors_text(document.neighbors))
-    shared = shared_notes(document.answers)
+    shared = shared_answer_notes(document.answers)
     for answer in document.answers:
         _show_answer(answer, document.answers, shared)
     if shared:
@@ -150,7 +150,7 @@ def _print_result(document: PlannedRelease, forecast: LedgerForecast, path: str)
         if any(answer.keys == "discovered" for answer in document.answers):
             echo_lines("Discovered groups need bounded noise, so their family can differ.")
     echo_heading("Bias")
-    echo_lines(*costs_lines(document.bias_check))
+    echo_lines(*bias_check_lines(document.bias_check))
     ledger = forecast.sentences
     echo_lines(*([] if not ledger else ["", *map(escape_control_chars, ledger)]))
 

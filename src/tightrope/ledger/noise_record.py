@@ -17,7 +17,7 @@ from tightrope.documents.budget import Budget, at_most
 from tightrope.ledger.chain import canonical_json
 from tightrope.mechanisms.discrete.box_table import table_from_data
 from tightrope.noise.coarse_losses import certified_loss
-from tightrope.noise.worst_split import CompositionGroup, NoiseSpec, SelectedNoise, SplitBounds, total_loss
+from tightrope.noise.worst_split import CompositionGroup, NoiseSpec, SelectedNoise, SplitBounds, worst_split_loss
 from tightrope.numerics.root_finding import bisect_real
 
 WIDER_REACH = 4
@@ -150,7 +150,7 @@ def compose_records(records: Sequence[tuple[NoiseRecord, int]], window: LossLatt
         ],
         [choice.steps_per_row for choice in choices],
     )
-    return total_loss(units, losses, steps, window)
+    return worst_split_loss(units, losses, steps, window)
 
 
 # The cost of the same releases if they had been declared together before the first one. It is a comparison, not a

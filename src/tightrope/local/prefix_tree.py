@@ -20,7 +20,7 @@ from tightrope.local.mechanisms.local_hashing import (
 from tightrope.local.parts.estimates import Shares, Tally, binomial_tail_chance
 from tightrope.local.parts.kernels import finite_field
 from tightrope.local.parts.losses import checked_epsilon
-from tightrope.local.parts.values import check_categories, report_rows
+from tightrope.local.parts.values import check_categories, check_report_array
 from tightrope.numerics.arrays import Floats
 from tightrope.numerics.checks import check_integer, inner_probability
 from tightrope.randomness.bits import Source, Stream
@@ -180,7 +180,7 @@ class PrefixTree:
         return candidates.ravel(), np.concatenate(counts)
 
     def _report_rows(self, reports: ArrayLike) -> NDArray[np.uint64]:
-        rows = report_rows(reports, 2)
+        rows = check_report_array(reports, 2)
         level = check_categories("levels", rows[:, 0], len(self.levels))
         for number, oracle in enumerate(self.levels):
             if not len(check_categories("reports", rows[level == number, 1], oracle.possible_report_count)):

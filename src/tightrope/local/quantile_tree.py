@@ -22,7 +22,7 @@ from tightrope.local.mechanisms.local_hashing import Hashing, hashing
 from tightrope.local.mechanisms.response import Response, k_randomized_response
 from tightrope.local.parts.estimates import Shares, simultaneous_z_score
 from tightrope.local.parts.losses import Change, LocalMechanism, checked_epsilon, join_changes
-from tightrope.local.parts.values import check_bounds, check_categories, check_reals, report_rows
+from tightrope.local.parts.values import check_bounds, check_categories, check_reals, check_report_array
 from tightrope.numerics.arrays import Floats
 from tightrope.numerics.checks import check_integer, inner_probability
 from tightrope.randomness.bits import Source, Stream
@@ -217,7 +217,7 @@ class QuantileTree(LocalMechanism):
         return np.asarray(np.sqrt(edge_variances(np.diff(monotone, prepend=0.0, append=1.0), noises)))
 
     def _report_rows(self, reports: ArrayLike) -> NDArray[np.int64]:
-        rows = report_rows(reports, 2)
+        rows = check_report_array(reports, 2)
         levels = check_categories("levels", rows[:, 0], len(self.levels))
         if not np.bincount(levels, minlength=len(self.levels)).min():
             raise InputError("reports of a level", 0, "at least 1", "ask more people, or use fewer bins")

@@ -26,7 +26,7 @@ from tightrope.local.mechanisms.bounded_mean import Mixture, hybrid
 from tightrope.local.mechanisms.means import round_randomly
 from tightrope.local.parts.estimates import Shares, simultaneous_z_score
 from tightrope.local.parts.losses import WORD, Change, LocalMechanism, checked_epsilon, favored_weight
-from tightrope.local.parts.values import check_categories, check_reals, report_rows
+from tightrope.local.parts.values import check_categories, check_reals, check_report_array
 from tightrope.mechanisms.discrete.integer_weights import LARGEST_STEP
 from tightrope.numerics.arrays import Floats, Integers
 from tightrope.numerics.checks import check_integer, check_positive
@@ -279,7 +279,7 @@ class BallMean(LocalMechanism):
         return total / len(rows), square / len(rows)
 
     def _report_rows(self, reports: ArrayLike) -> Words:
-        rows = report_rows(reports, 2)
+        rows = check_report_array(reports, 2)
         check_categories("directions of reports", rows[:, 1], 2 * self.pairs)
         if rows.dtype.kind == "i" and len(rows) and int(rows[:, 0].min()) < 0:
             raise InputError("seeds of reports below 0", int(np.count_nonzero(rows[:, 0] < 0)), "0")
@@ -403,7 +403,7 @@ class VectorMean:
         return Shares(value, value - half, value + half, len(rows), confidence, simultaneous)
 
     def _report_rows(self, reports: ArrayLike) -> NDArray[np.int64]:
-        rows = report_rows(reports, 1 + self.count)
+        rows = check_report_array(reports, 1 + self.count)
         check_categories("first coordinates", rows[:, 0], self.dimension)
         return rows.astype(np.int64)
 

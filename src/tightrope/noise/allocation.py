@@ -38,7 +38,7 @@ from tightrope.noise.worst_split import (
     estimated_box_cells,
     lattice_unit,
     noise_requirements,
-    total_loss,
+    worst_split_loss,
 )
 from tightrope.numerics.progress import with_progress
 from tightrope.numerics.root_finding import least_size
@@ -202,7 +202,7 @@ class NoiseSearch:
 
     def _total_loss(self, losses: Sequence[ShiftLoss], size: float, resolution: int) -> LossPMF:
         shifts = [need.shift for need in noise_requirements(self.groups, size, self.private_delta)]
-        return total_loss(
+        return worst_split_loss(
             self.groups, losses, shifts, self.loss_lattice(size, resolution), fullest=self.only_fullest_split
         )
 

@@ -3,7 +3,7 @@
 1. The worst split by enumeration (``SplitBounds``, ``worst_split``).
 2. A distribution that dominates every split, where they are too many to enumerate (``dominate_every_split``).
 3. Noisy vectors (``NoiseSpec``), grouped by which of them one person's rows shift together (``CompositionGroup``), and
-   their total loss (``total_loss``).
+   their total loss (``worst_split_loss``).
 """
 
 from __future__ import annotations
@@ -417,7 +417,7 @@ def estimated_box_cells(units: Sequence[CompositionGroup], size: float, delta: f
     return cells
 
 
-def total_loss(
+def worst_split_loss(
     units: Sequence[CompositionGroup],
     losses: Sequence[ShiftLoss],
     shifts: Sequence[int],

@@ -14,7 +14,7 @@ from tightrope.numerics.checks import check_finite
 from tightrope.queries.options import Given, unwrap_expression
 from tightrope.queries.query import Query
 from tightrope.tables import Expression
-from tightrope.tables.expressions.expression import Term, facts_of, resolve_term
+from tightrope.tables.expressions.expression import Term, resolve_term, term_facts
 from tightrope.tables.expressions.leaves import is_day_text, parse_instant
 from tightrope.tables.expressions.tree import NUMBERS, ExpressionTree
 from tightrope.tables.schema import Kind, Schema
@@ -80,7 +80,7 @@ class ColumnQuery(Query, ABC):
         asked, term = self.asked.resolve(schema, where), resolve_term(self.term, schema)
         bounds = self.bounds
         if bounds is None:
-            facts = facts_of(term, schema)
+            facts = term_facts(term, schema)
             bounds = facts.lower, facts.upper
             is_range = all(map(math.isfinite, bounds)) and bounds[0] < bounds[1]
             if facts.kind not in (*NUMBERS, "boolean") or not is_range:

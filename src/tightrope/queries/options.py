@@ -16,7 +16,7 @@ from tightrope.errors import InputError, PlanError, SchemaError
 from tightrope.numerics.checks import check_integer, check_positive
 from tightrope.tables import Expression
 from tightrope.tables.expressions.conditions import join_conditions
-from tightrope.tables.expressions.expression import Term, facts_of, resolve_term
+from tightrope.tables.expressions.expression import Term, resolve_term, term_facts
 from tightrope.tables.expressions.leaves import ColumnRef
 from tightrope.tables.expressions.tree import ExpressionTree
 from tightrope.tables.request import MAX_GROUPING_COLUMNS
@@ -296,7 +296,7 @@ class CheckedOptions:
         except InputError as error:  # the parameter is the condition
             raise type(error).from_error(error, "where") from None
         for condition in conditions:
-            if (kind := facts_of(condition, schema).kind) != "boolean":
+            if (kind := term_facts(condition, schema).kind) != "boolean":
                 raise SchemaError("where", str(condition), f"a condition, but it is {kind}", "such as distance > 500")
         condition_trees = [
             ColumnRef(condition) if isinstance(condition, str) else condition for condition in conditions
@@ -321,7 +321,7 @@ def unwrap_expression(given: Given | ExpressionTree) -> Term:
 
 def _enumerable_keys(terms: tuple[Term, ...], schema: Schema) -> Keys | None:
     """Return all combinations of values if a key is an expression and all keys have few known values, else None."""
-    known_values = [facts_of(term, schema).possible_keys for term in terms]
+    known_values = [term_facts(term, schema).possible_keys for term in terms]
     listed_values = [keys for keys in known_values if keys is not None]
     has_expression = any(isinstance(term, ExpressionTree) for term in terms)
     if (

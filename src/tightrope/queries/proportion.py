@@ -14,7 +14,7 @@ from tightrope.queries.options import Given
 from tightrope.queries.query import Integers, Noises, Query, Record
 from tightrope.queries.ratio import cached_ratio_interval
 from tightrope.queries.statistics import NoisyStatistic
-from tightrope.tables.expressions.expression import Term, facts_of, resolve_term
+from tightrope.tables.expressions.expression import Term, resolve_term, term_facts
 from tightrope.tables.expressions.tree import NUMBERS
 from tightrope.tables.request import FixedPoint, Measure
 from tightrope.tables.schema import Schema
@@ -85,7 +85,7 @@ class proportion(Query):
     def resolve(self, schema: Schema, where: Term | None = None) -> Self:
         """Return the query for this schema, with its column or condition parsed."""
         term = resolve_term(self.term, schema)
-        is_number = facts_of(term, schema).kind in NUMBERS
+        is_number = term_facts(term, schema).kind in NUMBERS
         return self.with_fields(asked=self.asked.resolve(schema, where), term=term, is_number=is_number)
 
     def noisy_statistics(self) -> tuple[NoisyStatistic, ...]:

@@ -31,7 +31,7 @@ from tightrope.queries.intervals import OUTSIDE, TAIL_ROUNDING, NoiseTails
 from tightrope.queries.options import Given
 from tightrope.queries.query import Integers, Noises, Query, Record
 from tightrope.queries.statistics import MAX_FIXED_POINT, Noise, NoisyStatistic, cell_choice
-from tightrope.tables.expressions.expression import Term, facts_of
+from tightrope.tables.expressions.expression import Term, term_facts
 from tightrope.tables.expressions.leaves import TIME_KINDS, ColumnRef, to_literal
 from tightrope.tables.expressions.rounding import Cell
 from tightrope.tables.expressions.times import days_from_epoch
@@ -492,7 +492,7 @@ class quantile(ColumnQuery):
     def resolve(self, schema: Schema, where: Term | None = None) -> Self:
         """Return the query for this schema; one about dates is about the days since 1970-01-01."""
         resolved = ColumnQuery.resolve(self, schema, where)
-        if self.time_bounds is None and facts_of(resolved.term, schema).kind in TIME_KINDS:
+        if self.time_bounds is None and term_facts(resolved.term, schema).kind in TIME_KINDS:
             shown = escape_control_chars(str(resolved.term))
             raise PlanError("bounds", self.bounds, f"dates, as {shown!r} is a column of dates", TIME_ADVICE)
         if self.time_bounds is not None and self.time_term is None:
@@ -501,7 +501,7 @@ class quantile(ColumnQuery):
 
     def _fields_in_days(self, schema: Schema) -> dict[str, object]:
         """Return the fields of the query about days since 1970-01-01; raises ``PlanError`` unless it is about times."""
-        kind, shown = facts_of(self.term, schema).kind, escape_control_chars(str(self.term))
+        kind, shown = term_facts(self.term, schema).kind, escape_control_chars(str(self.term))
         if kind not in TIME_KINDS:
             raise PlanError.from_text("bounds", f"they are dates, but {shown!r} is a column of kind {kind}")
         if kind == "date" and any(isinstance(end, datetime.datetime) for end in self.time_bounds or ()):

@@ -15,7 +15,7 @@ from tightrope.noise.worst_split import CompositionGroup, SplitBounds
 from tightrope.queries.options import MOST_KEYS, Keys
 from tightrope.queries.query import Query
 from tightrope.queries.statistics import NoisyStatistic, row_count
-from tightrope.tables.expressions.expression import Term, facts_of, resolve_term
+from tightrope.tables.expressions.expression import Term, resolve_term, term_facts
 from tightrope.tables.group_keys import check_key_kinds
 from tightrope.tables.request import ContributionBounds, DistinctCount, Request
 from tightrope.tables.schema import Schema

@@ -207,7 +207,7 @@ def refuse_forked_process(process: int) -> None:
         )
 
 
-def refuse_key(key: str | None) -> None:
+def refuse_release_key(key: str | None) -> None:
     """Refuse a key without a ledger."""
     if key is not None:
         text = "only possible with a ledger; open the session with tr.Session.open(..., ledger=..., dataset=...)"

@@ -403,7 +403,7 @@ def _share_statement(shares: Shares | None, subject: str, noisy_count: NoisyCoun
 # The planned bias check, before anything is spent.
 
 
-def planned_costs(
+def planned_bias_check(
     tasks: Sequence[QueryGroup], noises: Sequence[Sequence[Noise]], part: Decimal
 ) -> dict[str, Any] | None:
     """Return the fraction ``part`` of the budget and the half-width of every tally; None without a bias check."""

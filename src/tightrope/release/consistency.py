@@ -25,7 +25,7 @@ from tightrope.queries.query import Query, Record
 from tightrope.queries.query_group import QueryGroup
 from tightrope.queries.statistics import Noise, NoisyStatistic
 from tightrope.tables.expressions.conditions import Logic, Member, Missing, Not
-from tightrope.tables.expressions.expression import Term, facts_of
+from tightrope.tables.expressions.expression import Term, term_facts
 from tightrope.tables.expressions.leaves import ColumnRef
 from tightrope.tables.expressions.tree import ExpressionTree
 from tightrope.tables.schema import Schema
@@ -71,7 +71,7 @@ def axes_of(question: Query, schema: Schema) -> tuple[Axis, ...] | None:
     axes = []
     for term, values in zip(question.asked.terms, columns, strict=True):
         covers_all_rows = _covers_all_rows(term, values, question.asked.row_condition, schema)
-        facts, expression, remedy = facts_of(term, schema), _as_tree(term), ""
+        facts, expression, remedy = term_facts(term, schema), _as_tree(term), ""
         if facts.possible_keys is not None and set(facts.possible_keys) - values == {None}:
             remedy = f"where='{escape_control_chars(str(Not(Missing(expression))))}' in both leaves them out"
         elif facts.kind in EXACTLY_COMPARED_KINDS and None not in values:
@@ -86,7 +86,7 @@ def _as_tree(term: Term) -> ExpressionTree:
 
 def _covers_all_rows(term: Term, values: frozenset[object], condition: Term | None, schema: Schema) -> bool:
     """Return whether all rows for which the condition is true have one of these values."""
-    facts, tests = facts_of(term, schema), _joined_conditions(condition)
+    facts, tests = term_facts(term, schema), _joined_conditions(condition)
     expression = _as_tree(term)
     if facts.possible_keys is not None:
         possible_values = (
@@ -100,7 +100,7 @@ def _covers_all_rows(term: Term, values: frozenset[object], condition: Term | No
         return False
     listed_values = (test.listed for test in tests if isinstance(test, Member) and test.part == expression)
     return any(
-        all(literal.value in values and facts_of(literal, schema).kind == facts.kind for literal in listed)
+        all(literal.value in values and term_facts(literal, schema).kind == facts.kind for literal in listed)
         for listed in listed_values
     )
 

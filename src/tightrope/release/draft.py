@@ -29,10 +29,10 @@ from tightrope.queries.count import count_distinct
 from tightrope.queries.query import Query
 from tightrope.queries.query_group import QueryGroup, bounded_notes, bounds_for_query, rows_used
 from tightrope.queries.statistics import Noise, NoisyStatistic
-from tightrope.release.bias_check import planned_costs
+from tightrope.release.bias_check import planned_bias_check
 from tightrope.release.consistency import ConsistencyPlan, ConsistentFit, fit_consistent_answers, with_remaining_noise
 from tightrope.release.settings import (
-    attack_success,
+    attack_success_of_loss,
     attacker_wording,
     guarantee_data,
     large_delta_warning,
@@ -235,7 +235,7 @@ class NoisePlan:
             plan = self if budget == self.budget else self._with_budget(budget)
         except InsufficientBudgetError:
             return {**row, "attack_success": None, "answers": None}
-        success, answers = attack_success(plan.loss), {}
+        success, answers = attack_success_of_loss(plan.loss), {}
         for accuracy in plan.query_accuracies:
             widths = {str(people): accuracy.errors_at_size(people)["half_width_95"] for people in self.sizes}
             name = accuracy.question.asked.name
@@ -272,7 +272,7 @@ class NoisePlan:
             "answers": [self.answer_data(accuracy) for accuracy in self.query_accuracies],
             "alternatives": self.noise_alternatives,
             "table": None if budgets is None else self.accuracy_table(budgets),
-            "bias_check": planned_costs(self.tasks, self.noises_by_task, self.costs),
+            "bias_check": planned_bias_check(self.tasks, self.noises_by_task, self.costs),
         }
         return PLANNED.convert_data(data, PlannedRelease)
 

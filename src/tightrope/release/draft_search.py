@@ -219,7 +219,7 @@ MAX_DRAFTS, SHARE_TOLERANCE = 6, 0.98
 ROUND_UP_SIX_DIGITS, SIX_DIGITS = Context(prec=6, rounding=ROUND_CEILING), Context(prec=6)
 
 
-def limit_by_moments(account: Account | None) -> Limit | None:
+def moment_limit_of_budget(account: Account | None) -> Limit | None:
     """Return the limit of the whole budget if it composes by moments, else None."""
     limits = () if account is None else account.limits
     return next((limit for limit in limits if limit.name == MAIN_LIMIT and limit.moments is not None), None)
@@ -239,9 +239,9 @@ def draft_by_moments(
     """
 
     def draft_of_part(part: Decimal) -> NoisePlan:
-        noise_record = fit_noise_to_share(tuple(composition_groups_of(tasks)), limit, part)
-        allocation = allocation_of(noise_record)
-        return make_draft(allocation, budget_of_share(limit, allocation.loss, part), part)
+        noise_record = noise_of_equal_releases(tuple(composition_groups_of(tasks)), limit, part)
+        allocation = allocation_from_noise(noise_record)
+        return make_draft(allocation, budget_of_moment_share(limit, allocation.loss, part), part)
 
     best, failing_share = draft_of_part(share), Decimal(0)
     if goal is None:
@@ -266,7 +266,7 @@ def draft_by_moments(
 
 
 @lru_cache(maxsize=64)
-def fit_noise_to_share(
+def noise_of_equal_releases(
     units: tuple[CompositionGroup, ...], limit: Limit, share: Decimal, times: int = 1
 ) -> NoiseRecord:
     """Return the noise of one of ``times`` equal releases that together use at most the share of the limit's moments.
@@ -373,7 +373,7 @@ def _next_factor(trials: Sequence[tuple[Decimal, float]]) -> Decimal:
     return SIX_DIGITS.create_decimal(repr(max(next_factor, SMALLEST_FACTOR)))
 
 
-def allocation_of(noise_record: NoiseRecord) -> NoiseAllocation:
+def allocation_from_noise(noise_record: NoiseRecord) -> NoiseAllocation:
     """Return the noise of one release as an allocation."""
     return NoiseAllocation(
         noise_record.choices,
@@ -385,7 +385,7 @@ def allocation_of(noise_record: NoiseRecord) -> NoiseAllocation:
     )
 
 
-def budget_of_share(limit: Limit, loss: PrivacyLoss, share: Decimal) -> Budget:
+def budget_of_moment_share(limit: Limit, loss: PrivacyLoss, share: Decimal) -> Budget:
     """Return the budget that the noise meets: the smallest ε at the share of every δ, rounded up to six digits."""
     points = []
     for epsilon, delta in limit.budget.checked_points:

@@ -119,7 +119,7 @@ def from_stored_form(value: Any) -> Any:
 # The record of a plan in a ledger: the privacy unit, the budget, the noise, and a digest of the questions.
 
 
-def identity_of(dataset: str, table: Table, person: PrivacyUnit) -> Identity:
+def dataset_identity(dataset: str, table: Table, person: PrivacyUnit) -> Identity:
     """Return the dataset's identity in a ledger, from the private table's own columns."""
     schema, unit = table.private_schema, person.column
     columns = tuple((column.name, column.kind) for column in schema.columns)
@@ -221,12 +221,12 @@ def digest_text(value: object) -> str:
     return f"{name}({', '.join(parts)})"
 
 
-def ratio_of(draft: NoisePlan) -> Fraction | None:
+def charged_budget_ratio(draft: NoisePlan) -> Fraction | None:
     """Return the fraction of the whole budget that a release is charged if it is not a decimal, else None."""
     return None if draft.charge == draft.share else draft.charge
 
 
-def claim_of(draft: NoisePlan, key: str, audience: str | None) -> Claim:
+def release_claim(draft: NoisePlan, key: str, audience: str | None) -> Claim:
     """Return the claim with which a release of the draft is charged."""
     noise_text, questions_digest = noise_record_of(draft).to_text, plan_digest(draft, audience)
     return Claim(
@@ -236,7 +236,7 @@ def claim_of(draft: NoisePlan, key: str, audience: str | None) -> Claim:
         noise_text,
         audience,
         questions_digest,
-        ratio_of(draft),
+        charged_budget_ratio(draft),
     )
 
 

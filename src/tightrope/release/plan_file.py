@@ -402,7 +402,7 @@ def forecast_release(file: PlanFile, plan: Plan, key: str | None = None) -> Ledg
         refusal: str | None = None
         verdict = []
         # For a series: its progress. Else: whether a release would be accepted now.
-        from tightrope.release.execution import claim_of
+        from tightrope.release.execution import release_claim
 
         section = file.document.ledger
         if section.series_length is not None:
@@ -413,7 +413,7 @@ def forecast_release(file: PlanFile, plan: Plan, key: str | None = None) -> Ledg
             elif key is None:
                 refusal = f"all {done} releases of the series {section.series!r} are done"
         else:
-            claim = claim_of(plan.draft, secrets.token_hex(8) if key is None else key, section.audience)
+            claim = release_claim(plan.draft, secrets.token_hex(8) if key is None else key, section.audience)
             if account.find_charge(claim) is not None:
                 verdict = [f"The release {key!r} was already charged: its answers would be written again at no cost."]
             elif key is None and account.unanswered_key(claim.plan) is not None:

@@ -21,7 +21,7 @@ from tightrope.documents.reader import APART_FROM_ZERO, missing_field_tip, redac
 from tightrope.documents.wording import DELTA_ADVICE, DELTA_NAME
 from tightrope.errors import InputError, quoted_names
 from tightrope.release.bias_check import bias_check_fraction
-from tightrope.release.settings import MAX_ROWS_ADVICE, NOUN_PATTERN, resolve_unit
+from tightrope.release.settings import MAX_ROWS_ADVICE, NOUN_PATTERN, resolve_privacy_unit
 from tightrope.tables import Dialect
 from tightrope.tables.backends import postgres
 from tightrope.tables.schema import Column, Schema
@@ -46,10 +46,10 @@ Noun = Annotated[
 """A noun; the pattern is for the JSON schema only: error messages describe it in words."""
 
 
-def is_a_noun(means: str) -> bool:
+def is_unit_noun(means: str) -> bool:
     """Return whether the text is a noun with its article, in printable characters.
 
-    >>> is_a_noun("a patient"), is_a_noun("an aircraft"), is_a_noun("patient"), is_a_noun("1")
+    >>> is_unit_noun("a patient"), is_unit_noun("an aircraft"), is_unit_noun("patient"), is_unit_noun("1")
     (True, True, False, False)
     """
     return NOUN_PATTERN.fullmatch(means) is not None and means.isprintable()
@@ -111,7 +111,7 @@ class PrivacyUnitSection(Part, frozen=True, kw_only=True):
     noun: Noun = A_PERSON
 
     def __post_init__(self) -> None:
-        if not is_a_noun(self.noun):
+        if not is_unit_noun(self.noun):
             raise InputError("noun", self.noun, NOUN_DESCRIPTION, NOUN_EXAMPLE)
         if (self.column is None) != self.each_row:
             raise InputError.from_text("column", f"{'both are set' if self.each_row else 'missing'}; {UNIT_ADVICE}")

@@ -35,10 +35,10 @@ def plan_text(document: PlannedRelease) -> str:
         neighbors_text(document.neighbors),
         *row_bound_lines(document),
     ]
-    notes_of_all = shared_notes(document.answers)
+    notes_of_all = shared_answer_notes(document.answers)
     answers = (_answer_text(answer, document.answers, notes_of_all) for answer in document.answers)
     notes = [f"\nAll answers: {' '.join(notes_of_all)}"] if notes_of_all else []
-    return "\n".join([*header, *answers, *notes, *costs_lines(document.bias_check), "Planning spends no budget."])
+    return "\n".join([*header, *answers, *notes, *bias_check_lines(document.bias_check), "Planning spends no budget."])
 
 
 def neighbors_text(neighbors: Neighbors) -> str:
@@ -60,7 +60,7 @@ def row_bound_lines(document: PlannedRelease) -> list[str]:
     ]
 
 
-def costs_lines(costs: PlannedCosts | None) -> list[str]:
+def bias_check_lines(costs: PlannedCosts | None) -> list[str]:
     """Return lines about the planned estimate of the bias, or how to add one."""
     if costs is None:
         return [BIAS_NOT_ESTIMATED]
@@ -88,7 +88,7 @@ def costs_lines(costs: PlannedCosts | None) -> list[str]:
     return [header, *dict.fromkeys(counts), summary]
 
 
-def shared_notes(answers: Sequence[PlannedAnswer]) -> list[str]:
+def shared_answer_notes(answers: Sequence[PlannedAnswer]) -> list[str]:
     """Return the notes that all of several answers share: they are shown once, below the answers."""
     first = answers[0].notes if len(answers) > 1 else ()
     return [note for note in first if all(note in answer.notes for answer in answers)]

@@ -17,7 +17,7 @@ from tightrope.queries.query_group import QueryGroup
 from tightrope.release.draft import NoisePlan
 from tightrope.tables import Table
 from tightrope.tables.expressions.conditions import join_conditions
-from tightrope.tables.expressions.expression import Term, facts_of, resolve_term
+from tightrope.tables.expressions.expression import Term, resolve_term, term_facts
 from tightrope.tables.expressions.leaves import ColumnRef
 from tightrope.tables.expressions.tree import ExpressionTree
 from tightrope.tables.memory import check_row_memory
@@ -43,7 +43,7 @@ def date_conditions(date: Given | None, dates: Sequence[SeriesDate], schema: Sch
         shown = ColumnRef(term) if isinstance(term, str) else term
         conditions = tuple(resolve_term(f"({shown}) == {_literal_text(value)}", schema) for value in dates)
         for condition in conditions:
-            facts_of(condition, schema)
+            term_facts(condition, schema)
     except InputError as error:
         raise error if isinstance(error, SchemaError) else InputError.from_error(error, "dates") from None
     if len(set(map(str, conditions))) < len(conditions):

@@ -21,7 +21,7 @@ from tightrope.ledger.noise_record import NoiseRecord
 from tightrope.numerics.checks import check_integer
 from tightrope.queries.options import unwrap_expression
 from tightrope.queries.query_group import group_queries
-from tightrope.release.accounts import InMemoryAccount, SessionCharges, SingleUseObject, refuse_key
+from tightrope.release.accounts import InMemoryAccount, SessionCharges, SingleUseObject, refuse_release_key
 from tightrope.release.bias_check import add_diagnostic_counts, bias_check_fraction
 from tightrope.release.build_answers import TableRelease
 from tightrope.release.consistency import find_related_answers
@@ -35,20 +35,20 @@ from tightrope.release.draft import (
 )
 from tightrope.release.draft_search import (
     accuracy_target,
-    allocation_of,
-    budget_of_share,
+    allocation_from_noise,
+    budget_of_moment_share,
     draft_by_moments,
-    fit_noise_to_share,
-    limit_by_moments,
     minimal_budget_for,
+    moment_limit_of_budget,
+    noise_of_equal_releases,
 )
 from tightrope.release.execution import (
     LedgerAccount,
     add_total_limit,
-    claim_of,
-    identity_of,
+    charged_budget_ratio,
+    dataset_identity,
     plan_digest,
-    ratio_of,
+    release_claim,
     spent_budget,
 )
 from tightrope.release.plan import Plan
@@ -60,7 +60,13 @@ from tightrope.release.series_dates import (
     series_difference,
     series_length,
 )
-from tightrope.release.settings import UnitSpec, check_delta, person_of, refuse_column_name, resolve_unit
+from tightrope.release.settings import (
+    UnitSpec,
+    check_delta,
+    privacy_unit_with_bounds,
+    refuse_column_name,
+    resolve_privacy_unit,
+)
 from tightrope.tables import Expression, PublicTableSource, attach_public_tables, open_source
 from tightrope.tables.memory import check_row_memory
 
@@ -122,7 +128,7 @@ class Series(SingleUseObject):
         for condition in conditions:
             draft_for_date(draft, condition, session._table)  # a date that cannot be asked is refused before it costs
         audience = session._audience
-        limit = limit_by_moments(account)
+        limit = moment_limit_of_budget(account)
         planned = draft if limit is None else replace(draft, budget=limit.budget.scale_by(draft.share))
         dates = "".join(f"\n{condition}" for condition in conditions)
         plan_digest_text = sha256_hex(f"{plan_digest(planned, audience)} {times}{dates}")
@@ -136,7 +142,9 @@ class Series(SingleUseObject):
             recorded = reservation[0].body_data.get("description", {})
             raise InputError.from_text("key", series_difference(key, recorded, description))
         promised_budget = (
-            draft.budget if limit is None else budget_of_share(limit, noise_record.composed_loss(times), draft.share)
+            draft.budget
+            if limit is None
+            else budget_of_moment_share(limit, noise_record.composed_loss(times), draft.share)
         )
         entry = account.reserve_series(
             SeriesClaim(
@@ -146,7 +154,7 @@ class Series(SingleUseObject):
                 times,
                 noise_record.to_text,
                 audience,
-                ratio_of(draft),
+                charged_budget_ratio(draft),
                 description,
             )
         )
@@ -156,7 +164,7 @@ class Series(SingleUseObject):
             noise_record = NoiseRecord.from_text(first_reservation[1])
         arrangement = _reserved_arrangement(draft, noise_record)
         series_draft = replace(draft, tasks=arrangement, budget=Budget(**entry.body_data["kept"]))
-        series_draft = replace(series_draft, allocation=allocation_of(noise_record))
+        series_draft = replace(series_draft, allocation=allocation_from_noise(noise_record))
         return cls(session, account, series_draft, entry.body_data["times"], key, conditions)
 
     @property
@@ -208,7 +216,7 @@ class Series(SingleUseObject):
 def _series_noise(draft: NoisePlan, limit: Limit | None, times: int) -> NoiseRecord:
     """Return the least noise of one of ``times`` equal releases that together meet the draft's budget or share."""
     if limit is not None:
-        return fit_noise_to_share(tuple(composition_groups_of(draft.tasks)), limit, draft.share, times)
+        return noise_of_equal_releases(tuple(composition_groups_of(draft.tasks)), limit, draft.share, times)
     tasks, joint_allocation = allocate_best_arrangement(_draft_arrangements(draft), draft.budget, times=times)
     composition_groups = tuple(composition_groups_of(tasks))
     noise_of_one = NoiseRecord(
@@ -282,10 +290,10 @@ class Session(SingleUseObject):
     ) -> None:
         if not isinstance(budget, Budget):
             raise InputError("budget", budget, "a tr.Budget", "say budget=tr.Budget(epsilon=1, delta=1e-8)")
-        unit = person_of(privacy_unit, (max_rows, max_rows_per_group, max_groups))
+        unit = privacy_unit_with_bounds(privacy_unit, (max_rows, max_rows_per_group, max_groups))
         opened_table = open_source(source, table=table, types=types)
         column = privacy_unit[0] if isinstance(privacy_unit, tuple) else privacy_unit
-        unit = resolve_unit(unit, opened_table.schema, is_expression=isinstance(column, Expression))
+        unit = resolve_privacy_unit(unit, opened_table.schema, is_expression=isinstance(column, Expression))
         is_column = unit.column is None or unit.column in opened_table.schema.column_names
         opened_table = attach_public_tables(opened_table, public_tables)
         if not is_column:
@@ -334,7 +342,7 @@ class Session(SingleUseObject):
             public_tables=public_tables,
         )
         all_limits = add_total_limit(session.budget, limits)
-        identity = identity_of(dataset, session._table, session.privacy_unit)
+        identity = dataset_identity(dataset, session._table, session.privacy_unit)
         account = Ledger(ledger, create=True).declare_dataset(identity, all_limits, note=note)
         session._set_parts(_account=account, _audience=audience)
         return session
@@ -426,7 +434,7 @@ class Session(SingleUseObject):
                 consistency,
             )
 
-        limit = limit_by_moments(self._account)
+        limit = moment_limit_of_budget(self._account)
         if limit is not None:
             return self._issue_plan(draft_by_moments(limit, tasks, draft_for, largest_fraction, goal), key)
 
@@ -510,11 +518,11 @@ class Session(SingleUseObject):
         """Return the draft as a plan that is charged to this session, or to the ledger under a key."""
         if self._account is not None:
             return self._plan_in_ledger(self._account, draft, secrets.token_hex(8) if key is None else key)
-        refuse_key(key)
+        refuse_release_key(key)
         return Plan(draft, InMemoryAccount(self._charges, draft.charge), self._table_release(draft))
 
     def _plan_in_ledger(self, account: Account, draft: NoisePlan, key: str, series: str | None = None) -> Plan:
-        claim = claim_of(draft, key, self._audience)
+        claim = release_claim(draft, key, self._audience)
         return Plan(draft, LedgerAccount(account, claim, draft, series), self._table_release(draft))
 
     def _table_release(self, draft: NoisePlan) -> TableRelease:

@@ -39,7 +39,7 @@ UnitSpec = Given | tuple[Given | None, str] | None
 one unit."""
 
 
-def person_of(unit: UnitSpec, limits: tuple[int | None, int | None, int | None]) -> PrivacyUnit:
+def privacy_unit_with_bounds(unit: UnitSpec, limits: tuple[int | None, int | None, int | None]) -> PrivacyUnit:
     """Return the privacy unit with its bounds (``limits`` in the order of ``BOUND_NAMES``); raises ``InputError``."""
     column, noun = unit if isinstance(unit, tuple) and len(unit) == 2 else (unit, A_PERSON)
     if not (isinstance(noun, str) and NOUN_PATTERN.fullmatch(noun) and noun.isprintable()):
@@ -66,7 +66,7 @@ def person_of(unit: UnitSpec, limits: tuple[int | None, int | None, int | None])
     )
 
 
-def resolve_unit(unit: PrivacyUnit, schema: Schema, *, is_expression: bool = False) -> PrivacyUnit:
+def resolve_privacy_unit(unit: PrivacyUnit, schema: Schema, *, is_expression: bool = False) -> PrivacyUnit:
     """Return the privacy unit with its column checked; a text that is not a column's name is read as an expression.
 
     Raises ``SchemaError`` for a missing column, ``InputError`` for an expression that cannot identify people: one that
@@ -108,7 +108,7 @@ def _checked_bound(name: str, value: int) -> int:
 
 
 class Settings(TypedDict):
-    """The keyword parameters of ``Session`` that a plan file sets, before ``person_of`` checks the privacy unit."""
+    """The keyword parameters of ``Session`` that a plan file sets, before the privacy unit is checked."""
 
     privacy_unit: UnitSpec
     budget: Budget
@@ -121,14 +121,14 @@ class Settings(TypedDict):
 # The guarantee of a release as data and in words: the budget met, an attacker's gain, and the neighbors.
 
 
-def attack_success(loss: PrivacyLoss) -> float:
+def attack_success_of_loss(loss: PrivacyLoss) -> float:
     """Return an attacker's probability to guess right, (1 + η)/2 with the total variation η, rounded up."""
     return min(1.0, math.nextafter((1 + loss.total_variation()) / 2, 2.0))
 
 
 def attacker_wording(loss: PrivacyLoss, person: PrivacyUnit) -> str:
     """Return an attacker's possible gain in words; percentages are rounded up."""
-    return str(AttackWording.from_guess(person.guess_text, attack_success(loss)))
+    return str(AttackWording.from_guess(person.guess_text, attack_success_of_loss(loss)))
 
 
 def guarantee_data(loss: PrivacyLoss, budget: Budget) -> dict[str, Any]:
@@ -154,7 +154,7 @@ def guarantee_data(loss: PrivacyLoss, budget: Budget) -> dict[str, Any]:
         "delta_exact": str(budget.delta),
         "total_variation": eta,
         "total_variation_exact": str(Decimal(eta)),
-        "attack_success": attack_success(loss),
+        "attack_success": attack_success_of_loss(loss),
     }
 
 

@@ -20,7 +20,7 @@ from tightrope.queries.intervals import sum_widths
 from tightrope.queries.options import Given
 from tightrope.queries.statistics import Noise
 from tightrope.release.answers import Answers
-from tightrope.tables.expressions.expression import facts_of, resolve_term
+from tightrope.tables.expressions.expression import resolve_term, term_facts
 from tightrope.tables.expressions.tree import NUMBERS
 from tightrope.tables.schema import Schema
 
@@ -76,7 +76,7 @@ def decimal_edges() -> tuple[float, ...]:
 def bounds_question(column: Given, where: Given | None, schema: Schema) -> histogram:
     """Return a histogram over the whole axis, with the budget of one count; raises ``SchemaError`` unless numeric."""
     term = resolve_term(column_term("column", column), schema)
-    if (kind := facts_of(term, schema).kind) not in NUMBERS:
+    if (kind := term_facts(term, schema).kind) not in NUMBERS:
         text = f"{str(term)!r} must be numeric, but it is {kind}; cast it, or declare its type"
         raise SchemaError.from_text("column", text)
     return histogram(column, edges=decimal_edges(), where=where, name="where the values lie")

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from tightrope.errors import SchemaError
 from tightrope.tables.backends.column_types import DIGEST, is_wide, person_identity, shorten_texts, to_comparable
 from tightrope.tables.engine_calls import load_library
-from tightrope.tables.expressions.expression import Term, engine_column, facts_of, term_columns
+from tightrope.tables.expressions.expression import Term, engine_column, term_columns, term_facts
 from tightrope.tables.expressions.leaves import double_literal
 from tightrope.tables.expressions.tree import SourceRows
 from tightrope.tables.group_keys import GivenKeys, resolve_given_keys

@@ -14,7 +14,7 @@ from uuid import UUID
 from tightrope.errors import InputError, SchemaError
 from tightrope.tables.backends.column_types import NANOSECONDS, is_wide, kind_of, shorten_text
 from tightrope.tables.engine_calls import load_library
-from tightrope.tables.expressions.expression import Term, facts_of
+from tightrope.tables.expressions.expression import Term, term_facts
 from tightrope.tables.schema import Kind, Schema
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ class GivenKeys:
 
 def check_key_kinds(keys: Iterable[Key], by: tuple[Term, ...], schema: Schema) -> None:
     """Raise ``SchemaError`` for a key entry of another kind than its column; needs the schema, reads no row."""
-    names, kinds = tuple(map(str, by)), tuple(facts_of(term, schema).kind for term in by)
+    names, kinds = tuple(map(str, by)), tuple(term_facts(term, schema).kind for term in by)
     for key in keys:
         for entry, name, kind in zip(key, names, kinds, strict=True):
             _convert_entry(entry, name, kind)

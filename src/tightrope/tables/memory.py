@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from tightrope.errors import InputError
 from tightrope.tables.backends.column_types import DIGEST
 from tightrope.tables.bounding import used_columns
-from tightrope.tables.expressions.expression import Term, facts_of
+from tightrope.tables.expressions.expression import Term, term_facts
 from tightrope.tables.expressions.tree import FIXED_SIZE_BYTES, MAX_TEXT_BYTES, ExpressionTree
 from tightrope.tables.request import DistinctCount, Request
 from tightrope.tables.schema import Schema
@@ -46,7 +46,7 @@ def row_memory_bytes(request: Request, schema: Schema) -> int:
     shortened = [*persons, *request.by]
     shortened += [measure.column for measure in request.measures if isinstance(measure, DistinctCount)]
     projected = FIXED_SIZE_BYTES * len(request.measures) + sum(
-        (SHORT_TEXT_BYTES if facts_of(term, schema).kind == "text" else FIXED_SIZE_BYTES)
+        (SHORT_TEXT_BYTES if term_facts(term, schema).kind == "text" else FIXED_SIZE_BYTES)
         for term in shortened
         if term is not None
     )

@@ -16,7 +16,7 @@ from tightrope.tables.backends.column_types import decode_key, person_identity
 from tightrope.tables.backends.registry import backend_for
 from tightrope.tables.bounding import ProjectedRows, check_request, row_bound_decides
 from tightrope.tables.engine_calls import engine_call
-from tightrope.tables.expressions.expression import engine_column, facts_of
+from tightrope.tables.expressions.expression import engine_column, term_facts
 from tightrope.tables.expressions.tree import SourceRows
 from tightrope.tables.group_keys import Key, key_sort_order
 from tightrope.tables.memory import check_row_memory
@@ -135,7 +135,7 @@ def collect_totals(
         # By number, because Python compares both instants of the hour that is repeated in autumn as equal.
         by_number = _arrange_groups([(number,) for number in range(len(given.keys))], totals_by_key, request)
         return GroupTotals(given.keys, by_number.values)
-    kinds = [facts_of(term, schema).kind for term in request.by]
+    kinds = [term_facts(term, schema).kind for term in request.by]
     texts = _texts_by_digest(backend, bounding.filter_source(source, request), request, totals_by_key)
     decoded = {}
     for key, totals_of_key in totals_by_key.items():

@@ -12,7 +12,7 @@ from tightrope.mechanisms.discrete.noise_table import NoiseTable
 from tightrope.noise.composed.composed_curve import (
     ComposedCurve,
     ReleaseLosses,
-    curve_derivatives,
+    composed_curve_derivatives,
     normalize_half_weights,
 )
 
@@ -54,7 +54,7 @@ def test_infinite_loss_alone_is_left_above_the_largest_sum():
 def test_the_gradient_is_that_of_log_delta(shift, cell):
     half, step = power_law(14.5 * shift, 1.5, 150 * shift), 1e-4
     cell *= shift
-    found = curve_derivatives(half, shift, step, 10, 1.0)
+    found = composed_curve_derivatives(half, shift, step, 10, 1.0)
 
     def at(factor: float) -> float:
         changed = half.copy()
@@ -69,7 +69,7 @@ def test_the_gradient_along_a_smooth_change():
     half = power_law(14.5, 1.5, 150)
     places = np.arange(150)
     change = np.cos(places / 7) * np.exp(-places / 40)
-    found = curve_derivatives(half, 1, 1e-4, 10, 1.0)
+    found = composed_curve_derivatives(half, 1, 1e-4, 10, 1.0)
     up, down = (
         ComposedCurve(ReleaseLosses.from_weights(half * np.exp(e * change), 1, 1e-4), 10).log_delta(1.0)
         for e in (0.003, -0.003)
@@ -80,7 +80,7 @@ def test_the_gradient_along_a_smooth_change():
 def test_curvature_is_a_sum_of_squares():
     """It is positive semidefinite, and leaves (P, Q) in fixed ratio alone."""
     half = power_law(5.0, 1.5, 40)
-    band = curve_derivatives(half, 2, 1e-3, 5, 1.0).curvature_band
+    band = composed_curve_derivatives(half, 2, 1e-3, 5, 1.0).curvature_band
     size = len(half)
     dense = sum(np.diag(band[2 - j, j:], j) + (np.diag(band[2 - j, j:], -j) if j else 0) for j in range(3))
     relative = dense * half[:, None] * half

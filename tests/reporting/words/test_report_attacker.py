@@ -45,10 +45,12 @@ def test_fewer_points_never_promise_more(rate: float, kept: int) -> None:
 
 def test_success_from_whatever_is_stated() -> None:
     success = (1 + 2 * KEPT - 1) / 2
-    assert promise.attack_success(PartialCertificate(attack_success=0.6)) == 0.6
-    assert promise.attack_success(PartialCertificate(total_variation=2 * KEPT - 1)) == pytest.approx(success)
-    assert promise.attack_success(PartialCertificate(epsilon=EPSILON, delta=0.0)) == pytest.approx(success)
-    assert promise.attack_success(PartialCertificate()) is None
+    assert promise.certificate_attack_success(PartialCertificate(attack_success=0.6)) == 0.6
+    assert promise.certificate_attack_success(PartialCertificate(total_variation=2 * KEPT - 1)) == pytest.approx(
+        success
+    )
+    assert promise.certificate_attack_success(PartialCertificate(epsilon=EPSILON, delta=0.0)) == pytest.approx(success)
+    assert promise.certificate_attack_success(PartialCertificate()) is None
 
 
 def test_the_drawn_profile_is_a_guarantee_between_its_points() -> None:

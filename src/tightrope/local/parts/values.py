@@ -39,7 +39,7 @@ def check_reals(name: str, values: ArrayLike, lower: float, upper: float) -> Flo
     return array
 
 
-def report_rows(reports: ArrayLike, width: int) -> NDArray[Any]:
+def check_report_array(reports: ArrayLike, width: int) -> NDArray[Any]:
     """Return ``reports`` as an array; ``InputError`` unless they are integers of shape [n, width]."""
     rows: NDArray[Any] = np.asarray(reports)
     if rows.ndim != 2 or rows.shape[1] != width or rows.dtype.kind not in "iu":

@@ -222,7 +222,9 @@ class CurveDerivatives:
     curvature_band: Floats
 
 
-def curve_derivatives(half_weights: Floats, shift: int, step: float, count: int, epsilon: float) -> CurveDerivatives:
+def composed_curve_derivatives(
+    half_weights: Floats, shift: int, step: float, count: int, epsilon: float
+) -> CurveDerivatives:
     """Return the derivatives at normalized weights; ``step`` is that of the lattice for the other releases."""
     curve = ComposedCurve(ReleaseLosses.from_weights(half_weights, shift, step), count)
     log_delta = curve.log_delta(epsilon)

@@ -26,7 +26,7 @@ from tightrope.noise.composed.composed_curve import (
     CurveDerivatives,
     Indices,
     ReleaseLosses,
-    curve_derivatives,
+    composed_curve_derivatives,
     normalize_half_weights,
 )
 from tightrope.numerics.arrays import Floats
@@ -223,7 +223,7 @@ class _PolishState:
     def from_weights(cls, problem: CompositionProblem, half: Floats) -> _PolishState:
         step = problem.lattice_step(LATTICE_VARIANCE)
         curves = [
-            (curve_derivatives(half, problem.shift, step, problem.releases, epsilon), math.log(delta))
+            (composed_curve_derivatives(half, problem.shift, step, problem.releases, epsilon), math.log(delta))
             for epsilon, delta in problem.points
         ]
         binding = [

@@ -91,10 +91,10 @@ def true_positive_rate(points: Sequence[Point], false_positive_rate: float) -> f
     return max(found, false_positive_rate)
 
 
-def attack_success(certificate: Certificate) -> float | None:
+def certificate_attack_success(certificate: Certificate) -> float | None:
     """Return the largest success probability of a guess with even odds: stated, else (1 + η)/2, else from (ε, δ).
 
-    >>> attack_success(PartialCertificate(total_variation=0.3))
+    >>> certificate_attack_success(PartialCertificate(total_variation=0.3))
     0.65
     """
     stated = certificate.attack_success
@@ -163,7 +163,7 @@ class PrivacyPromise:
 
 def privacy_promise(certificate: Certificate) -> PrivacyPromise:
     """Return the privacy guarantee of a certificate in words; missing parts are empty."""
-    success = attack_success(certificate)
+    success = certificate_attack_success(certificate)
     epsilon, delta, neighbors = certificate.epsilon, certificate.delta, certificate.neighbors
     # Who is protected; the limits apply to a person identified by a column.
     column = neighbors.privacy_unit or ""

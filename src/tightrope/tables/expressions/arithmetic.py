@@ -200,15 +200,15 @@ def integer_to_double(integers: ir.Column) -> ir.Column:
 
     The column occurs once in the result, so that the engine's query stays short.
     """
-    return missing_beyond(integers, load_library("ibis").literal(EXACT_INTEGER_END, "int64")).cast("float64")
+    return missing_outside_range(integers, load_library("ibis").literal(EXACT_INTEGER_END, "int64")).cast("float64")
 
 
 def double_to_integer(number: ir.Column) -> ir.Column:
     """Return integral doubles as 64-bit integers; those that may have been rounded are missing."""
-    return missing_beyond(number, double_literal(EXACT_INTEGER_END)).cast("int64")
+    return missing_outside_range(number, double_literal(EXACT_INTEGER_END)).cast("int64")
 
 
-def missing_beyond(x: ir.Column, end: ir.Scalar) -> ir.Column:
+def missing_outside_range(x: ir.Column, end: ir.Scalar) -> ir.Column:
     """Return x where −``end`` < x < ``end``, else a missing value. A missing x passes: ``greatest`` gives −``end``."""
     ibis, low = load_library("ibis"), -end
     return ibis.least(ibis.greatest(x, low), end).nullif(end).nullif(low)

@@ -18,7 +18,7 @@ from tightrope.tables.expressions.arithmetic import (
     double_to_integer,
     integer_to_double,
     limit_integers,
-    missing_beyond,
+    missing_outside_range,
     numeric_kind,
 )
 from tightrope.tables.expressions.leaves import Value, double_literal
@@ -121,7 +121,7 @@ class GridValue(ExpressionTree):
         x = double_operand(self.part, rows)
         numerator, denominator = map(float, self.grid.as_integer_ratio())
         position = x * double_literal(denominator) / double_literal(numerator)
-        bounded = missing_beyond(position, double_literal(EXACT_INTEGER_END))
+        bounded = missing_outside_range(position, double_literal(EXACT_INTEGER_END))
         index = bounded.floor().cast("int64")
         if self.direction == "round":
             index = (bounded * double_literal(2.0)).floor().cast("int64") - index
