@@ -17,9 +17,9 @@ ALWAYS_WRONG = [math.nan, True, False, np.True_, "1", None, 1j, [1], 10**400, De
 RANGES: list[tuple[Callable[..., float], list[object], list[object]]] = [
     (checks.check_finite, [0, -1, 1e308, Fraction(1, 3), Decimal("0.1"), np.float32(2)], [math.inf, -math.inf]),
     (checks.check_positive, [5e-324, 1, np.int64(3)], [0, -0.0, -1, math.inf]),
-    (checks.non_negative, [0, 1], [-5e-324, math.inf, -math.inf]),
+    (checks.check_non_negative, [0, 1], [-5e-324, math.inf, -math.inf]),
     (checks.check_probability, [0, 1, 0.5], [-5e-324, 1.0000000000000002, math.inf]),
-    (checks.inner_probability, [5e-324, 0.5], [0, 1]),
+    (checks.check_inner_probability, [5e-324, 0.5], [0, 1]),
 ]
 
 

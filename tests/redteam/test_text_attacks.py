@@ -12,7 +12,7 @@ import pytest
 
 import tightrope as tr
 from tightrope import reporting
-from tightrope.documents.numbers import one_in, percent_text, significant_text
+from tightrope.documents.numbers import one_in_text, percent_text, significant_text
 from tightrope.documents.release import PLANNED, PlannedRelease
 from tightrope.errors import InputError, PlanError
 from tightrope.reporting.wording.answers import Row, rounded_row
@@ -100,12 +100,12 @@ def test_plus_minus_agrees_with_from_and_to(row, decimals, said):
 
 
 def test_no_decimal_context_makes_a_promise_look_stronger():
-    usual = percent_text(0.5934), one_in(3.3e-7), significant_text(0.00012345, 3), significant_text(12345.6, 3)
+    usual = percent_text(0.5934), one_in_text(3.3e-7), significant_text(0.00012345, 3), significant_text(12345.6, 3)
     with localcontext() as context:
         context.prec = 1
         assert (
             percent_text(0.5934),
-            one_in(3.3e-7),
+            one_in_text(3.3e-7),
             significant_text(0.00012345, 3),
             significant_text(12345.6, 3),
         ) == usual

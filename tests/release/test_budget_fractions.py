@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import tightrope as tr
 from tightrope.accounting.distributions.gaussian import GaussianLossDistribution
 from tightrope.accounting.privacy_loss import PrivacyLoss
-from tightrope.documents.budget import charged_fraction, decimal_fraction, printed_at_most
+from tightrope.documents.budget import charged_fraction, decimal_fraction, printed_float_at_most
 from tightrope.documents.privacy_unit import PrivacyUnit
 from tightrope.errors import InputError, InsufficientBudgetError
 from tightrope.ledger import Claim, Ledger, Limit
@@ -121,7 +121,7 @@ def test_printed_guarantees_are_at_most_the_paid_fraction(epsilon, delta, count,
     assert Fraction(repr(printed["epsilon"])) <= paid[0]
     assert Fraction(repr(printed["delta"])) <= paid[1]
     assert Fraction(printed["delta_exact"]) <= paid[1]
-    assert Fraction(repr(printed_at_most(budget.points[0][0]))) <= paid[0]
+    assert Fraction(repr(printed_float_at_most(budget.points[0][0]))) <= paid[0]
 
 
 def account_of(place: Path, *more: Limit):

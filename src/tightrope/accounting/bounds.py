@@ -51,7 +51,7 @@ class TrueValueOf(StrEnum):
 Interval = tuple[float, float]
 
 
-def round_outward(value: float, error: float) -> Interval:
+def probability_error_bounds(value: float, error: float) -> Interval:
     """Return value ∓ error inside [0, 1], each end one step further out; an exact zero stays one."""
     if value == error == 0:
         return 0.0, 0.0
@@ -61,4 +61,4 @@ def round_outward(value: float, error: float) -> Interval:
 
 def join_bounds(low: float, high: float, error: float) -> Interval:
     """Return the interval around two values, either of which may be off by the error."""
-    return round_outward(low, error)[0], round_outward(high, error)[1]
+    return probability_error_bounds(low, error)[0], probability_error_bounds(high, error)[1]

@@ -11,7 +11,7 @@ from typing import Protocol, overload
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tightrope.accounting.bounds import Bounds, Interval, round_outward
+from tightrope.accounting.bounds import Bounds, Interval, probability_error_bounds
 from tightrope.accounting.distributions.atoms import Atoms
 from tightrope.accounting.distributions.base import BoundArrays
 from tightrope.accounting.distributions.composition import Composition
@@ -49,14 +49,14 @@ def _(method: ClosedFormMethod, epsilon: float) -> tuple[Interval, Interval]:
             value = atom * (math.exp(epsilon - end / 2) + math.exp(-end / 2))
             value += density * math.exp(epsilon / 2) * (below + above)
         error = value * (4 * method.law.rounding_error_bound + ROUND_OFF * (32 + 2 * (end + epsilon)))
-        return delta, round_outward(value, error)
+        return delta, probability_error_bounds(value, error)
     point = np.array([epsilon])
     overlap = method.law.overlap_bounds((point, point))
     return _with_complement(delta) if overlap is None else (delta, (float(overlap[0][0]), float(overlap[1][0])))
 
 
 def _with_complement(delta: Interval) -> tuple[Interval, Interval]:
-    return delta, (round_outward(1 - delta[1], 0.0)[0], round_outward(1 - delta[0], 0.0)[1])
+    return delta, (probability_error_bounds(1 - delta[1], 0.0)[0], probability_error_bounds(1 - delta[0], 0.0)[1])
 
 
 def both_orders(directed: Directed, known: list[Directed]) -> tuple[OrderBounds, OrderBounds] | None:
@@ -96,7 +96,7 @@ def evaluate_each(
     return _restore_shape(answer(flat), shape)
 
 
-def each_of_two(
+def evaluate_each_pair(
     name: str, values: ArrayLike, answer: Callable[[Floats], tuple[Floats, Floats]], *, check: Check = check_finite
 ) -> tuple[float | Floats, float | Floats]:
     """Like ``evaluate_each``, for a function that returns two results."""
@@ -203,7 +203,7 @@ class Curves(ABC):
 
     def bayes_risk_bounds(self, prior: ArrayLike = EVEN_PRIOR) -> Bounds:
         """``Bounds(lower, upper)`` around the Bayes risk; see ``bayes_risk``."""
-        return Bounds(*each_of_two("prior", prior, self._risk_bounds), self.true_value_of)
+        return Bounds(*evaluate_each_pair("prior", prior, self._risk_bounds), self.true_value_of)
 
     def _risk_bounds(self, prior: Floats) -> tuple[Floats, Floats]:
         """Return bounds on π (1 − δ(log((1−π)/π)))."""
@@ -237,7 +237,7 @@ class Curves(ABC):
 
     def tradeoff_bounds(self, false_positive_rate: ArrayLike) -> Bounds:
         """``Bounds(lower, upper)`` around f(t); see ``tradeoff``."""
-        ends = each_of_two("false_positive_rate", false_positive_rate, lambda t: self._error_bounds(t)[1])
+        ends = evaluate_each_pair("false_positive_rate", false_positive_rate, lambda t: self._error_bounds(t)[1])
         return Bounds(*ends, self.true_value_of)
 
     @overload
@@ -257,7 +257,7 @@ class Curves(ABC):
 
     def true_positive_rate_bounds(self, false_positive_rate: ArrayLike) -> Bounds:
         """``Bounds(lower, upper)`` around the true-positive rate; see ``true_positive_rate``."""
-        ends = each_of_two("false_positive_rate", false_positive_rate, lambda t: self._error_bounds(t)[0])
+        ends = evaluate_each_pair("false_positive_rate", false_positive_rate, lambda t: self._error_bounds(t)[0])
         return Bounds(*ends, self.true_value_of)
 
     def _error_bounds(self, rates: Floats) -> tuple[BoundArrays, BoundArrays]:

@@ -142,7 +142,7 @@ class LossPMF:
         )
 
 
-def pointwise_maximum(laws: Sequence[LossPMF]) -> LossPMF:
+def maximum_profile_pmf(laws: Sequence[LossPMF]) -> LossPMF:
     """Return the distribution whose profile is the pointwise maximum of all the profiles, at the lattice points.
 
     The maximum of profiles is convex in γ = e^ε, and its chords between lattice points lie above it.
@@ -153,7 +153,7 @@ def pointwise_maximum(laws: Sequence[LossPMF]) -> LossPMF:
     return _from_profile(laws, first, np.max(profiles, axis=0), max(law.infinite_mass for law in laws))
 
 
-def greatest_lower_bound(laws: Sequence[LossPMF]) -> LossPMF:
+def greatest_dominated_pmf(laws: Sequence[LossPMF]) -> LossPMF:
     """Return a distribution that all the given ones dominate, and that dominates everything all of them dominate.
 
     The profile of anything they all dominate is convex and below each of theirs, so it is below the convex hull of

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from tightrope.accounting import tradeoff
 from tightrope.accounting.bounds import Bounds, TrueValueOf
-from tightrope.accounting.curves import Curves, each_of_two, evaluate_each
+from tightrope.accounting.curves import Curves, evaluate_each, evaluate_each_pair
 from tightrope.accounting.distributions.base import LossDistribution
 from tightrope.accounting.distributions.composition import Composition
 from tightrope.accounting.distributions.profile import MonotoneBrackets
@@ -150,7 +150,7 @@ class PrivacyLoss(Curves):
         from tightrope.accounting import sampling
 
         sampling.require_single_release(self.remove, self._releases, "sample")
-        sampled = sampling.subset_of(self.remove, self.add, size / population)
+        sampled = sampling.sample_subset(self.remove, self.add, size / population)
         return PrivacyLoss(*sampled, relation, _stated_for=self._stated_for)
 
     def erase(self, probability: float) -> PrivacyLoss:
@@ -261,7 +261,7 @@ class PrivacyLoss(Curves):
 
     def delta_bounds(self, epsilon: ArrayLike) -> Bounds:
         """``Bounds(lower, upper)`` around δ(ε); see ``delta``."""
-        ends = each_of_two("epsilon", epsilon, self._brackets_with_limits, check=check_number)
+        ends = evaluate_each_pair("epsilon", epsilon, self._brackets_with_limits, check=check_number)
         return Bounds(*ends, self.true_value_of)
 
     def _brackets_with_limits(self, epsilons: Floats) -> tuple[Floats, Floats]:

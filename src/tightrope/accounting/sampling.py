@@ -13,7 +13,12 @@ from tightrope.accounting.distributions.base import BoundArrays, LossDistributio
 from tightrope.accounting.distributions.composition import Composition
 from tightrope.accounting.distributions.gaussian import GaussianLossDistribution
 from tightrope.accounting.distributions.loss_cells import LossCells
-from tightrope.accounting.distributions.subsampled import PoissonAdd, PoissonRemove, sampled_add, sampled_remove
+from tightrope.accounting.distributions.subsampled import (
+    PoissonAdd,
+    PoissonRemove,
+    sampled_addition_loss,
+    sampled_removal_loss,
+)
 from tightrope.accounting.distributions.subsampled_gaussian import PoissonGaussian
 from tightrope.accounting.distributions.subset import subset_distribution
 from tightrope.errors import InputError
@@ -161,7 +166,7 @@ def sample_poisson(remove: Composition, add: Composition, rate: float) -> Direct
     return Composition.from_distribution(removal), Composition.from_distribution(addition)
 
 
-def subset_of(remove: Composition, add: Composition, rate: float) -> Directions:
+def sample_subset(remove: Composition, add: Composition, rate: float) -> Directions:
     """Return both directions on a uniform subset of fixed size; they must have the same loss distribution."""
     if not remove.laws or rate == 0:
         return NOTHING_LOST
@@ -219,7 +224,7 @@ def common_distribution(first: LossDistribution, second: LossDistribution) -> Lo
 @lru_cache(maxsize=512)
 def _poisson_sampled(law: LossDistribution, rate: float, *, remove: bool) -> LossDistribution:
     if isinstance(law, Atoms):
-        return sampled_remove(law, rate) if remove else sampled_add(law, rate)
+        return sampled_removal_loss(law, rate) if remove else sampled_addition_loss(law, rate)
     if isinstance(law, GaussianLossDistribution):
         return PoissonGaussian(law.mu, rate, remove=remove)
     return PoissonRemove(law, rate) if remove else PoissonAdd(law, rate)

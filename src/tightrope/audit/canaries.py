@@ -15,7 +15,7 @@ from scipy import special, stats
 
 from tightrope.audit.findings import Claimed, Verdict, claimed_points, detectable_quantity
 from tightrope.errors import InputError
-from tightrope.numerics.checks import check_integer, check_probability, inner_probability, non_negative
+from tightrope.numerics.checks import check_inner_probability, check_integer, check_non_negative, check_probability
 from tightrope.numerics.root_finding import bisect_real
 from tightrope.randomness.bits import Source, Stream
 
@@ -44,7 +44,7 @@ class OneRun:
 
     def __post_init__(self) -> None:
         check_integer("canaries", self.canaries)
-        inner_probability("confidence", self.confidence)
+        check_inner_probability("confidence", self.confidence)
         if not self.canaries <= MAX_CANARIES:
             raise InputError("canaries", self.canaries, f"at most {MAX_CANARIES}")
         if not check_integer("guesses", self.guesses) <= self.canaries:
@@ -59,7 +59,7 @@ class OneRun:
         with B ~ Binomial(r, e^ε/(1+e^ε)) and f(v) = P(B ≥ v). Some attack attains it. At δ = 0 it is the theorem of
         the paper.
         """
-        return self._tail_probability(non_negative("epsilon", epsilon), check_probability("delta", delta))
+        return self._tail_probability(check_non_negative("epsilon", epsilon), check_probability("delta", delta))
 
     def epsilon(self, delta: float) -> float:
         """Return a lower bound on the ε at a δ that was fixed beforehand."""
@@ -67,7 +67,7 @@ class OneRun:
 
     def delta(self, epsilon: float) -> float:
         """Return a lower bound on the δ at an ε ≥ 0 that was fixed beforehand."""
-        return self._proven_delta(non_negative("epsilon", epsilon), 1 - self.confidence)
+        return self._proven_delta(check_non_negative("epsilon", epsilon), 1 - self.confidence)
 
     def against(self, claim: Claimed) -> Verdict:
         """Return whether the claim, which must be fixed beforehand, is refuted.

@@ -20,11 +20,11 @@ from scipy import special, stats
 
 from tightrope.accounting.privacy_loss import PrivacyLoss
 from tightrope.audit.rates import Rates, lower_bounds_by_count, upper_bounds_by_count
-from tightrope.documents.budget import Budget, Guarantee, exact_product
+from tightrope.documents.budget import Budget, Guarantee, exact_decimal_product
 from tightrope.documents.numbers import DOWN, UP, significant_text, terminal_text
 from tightrope.errors import InputError
 from tightrope.numerics.arrays import Floats
-from tightrope.numerics.checks import check_probability, inner_probability, non_negative
+from tightrope.numerics.checks import check_inner_probability, check_non_negative, check_probability
 from tightrope.numerics.root_finding import bisect_real, bracket_by_doubling
 from tightrope.numerics.rounding import to_float
 
@@ -256,7 +256,7 @@ def exact_percent_text(confidence: float) -> str:
     >>> exact_percent_text(0.99), exact_percent_text(0.999999999999)
     ('99 %', '99.9999999999 %')
     """
-    digits = f"{exact_product(Decimal(100), Decimal(repr(confidence))):f}"
+    digits = f"{exact_decimal_product(Decimal(100), Decimal(repr(confidence))):f}"
     return f"{digits.rstrip('0').rstrip('.') if '.' in digits else digits} %"
 
 
@@ -280,7 +280,7 @@ class Finding:
 
     def delta(self, epsilon: float) -> float:
         """Return a lower bound on the δ at this ε ≥ 0, for the worse of the two directions."""
-        return self.rates.delta(non_negative("epsilon", epsilon))
+        return self.rates.delta(check_non_negative("epsilon", epsilon))
 
     def total_variation(self) -> float:
         """Return a lower bound on the total variation η: the best attacker is right at least (1 + η)/2 of the time."""
@@ -288,7 +288,7 @@ class Finding:
 
     def true_positive_rate(self, false_positive_rate: float) -> float:
         """Return a lower bound on the best true-positive rate, for the first input, at this false-positive rate."""
-        rate = inner_probability("false_positive_rate", false_positive_rate)
+        rate = check_inner_probability("false_positive_rate", false_positive_rate)
         return float(self.rates.true_positives_at(np.array([rate]))[0])
 
     def tradeoff(self, false_positive_rate: float) -> float:

@@ -15,7 +15,7 @@ from tightrope.errors import InputError, MissingExtraError
 from tightrope.mechanisms.discrete.integer_mechanism import IntegerMechanism
 from tightrope.mechanisms.discrete.noise_table import NoiseTable
 from tightrope.numerics.arrays import Floats, Integers
-from tightrope.numerics.checks import check_integer, inner_probability
+from tightrope.numerics.checks import check_inner_probability, check_integer
 from tightrope.randomness.bits import Source, Stream
 
 MIN_RUNS_TO_SPLIT = 4
@@ -100,7 +100,7 @@ def scores(
     (True, True)
     """
     above, below = _check_sample("first", first), _check_sample("second", second)
-    checked_confidence = inner_probability("confidence", confidence, "0.99 is usual")
+    checked_confidence = check_inner_probability("confidence", confidence, "0.99 is usual")
     if not checked_confidence <= MAX_CONFIDENCE:
         raise InputError("confidence", confidence, "at most 1 - 1e-15", "0.99 is usual")
     failure = 1 - checked_confidence

@@ -20,7 +20,7 @@ from tightrope.documents.budget import Guarantee
 from tightrope.errors import InputError
 from tightrope.mechanisms.pairs import from_points
 from tightrope.numerics.arrays import Floats
-from tightrope.numerics.checks import check_probability, non_negative
+from tightrope.numerics.checks import check_non_negative, check_probability
 from tightrope.numerics.distributions import normalize_distribution
 from tightrope.numerics.divergences import Convex, Divergence, resolve_divergence
 
@@ -268,7 +268,7 @@ class Kernel(ABC):
         >>> Channel([[0.75, 0.25], [0.25, 0.75]]).contraction(2)
         0.25
         """
-        return self._hockey_stick_curve().at(non_negative("gamma", gamma))[0]
+        return self._hockey_stick_curve().at(check_non_negative("gamma", gamma))[0]
 
     @property
     def total_variation(self) -> float:

@@ -17,7 +17,7 @@ from tightrope.channels.channel import LARGEST_PRODUCT, Channel
 from tightrope.channels.kernel import DivergenceCurve, Kernel, shannon_entropy
 from tightrope.errors import InputError
 from tightrope.numerics.arrays import Floats
-from tightrope.numerics.checks import check_integer, check_probability, non_negative
+from tightrope.numerics.checks import check_integer, check_non_negative, check_probability
 from tightrope.numerics.distributions import SUM_TOLERANCE
 
 
@@ -180,7 +180,7 @@ class SymmetricChannel(SymmetricKernel):
         k = _check_domain(self.k)
         parts = (
             check_probability("keep", self.keep),
-            non_negative("other", self.other),
+            check_non_negative("other", self.other),
             check_probability("erased", self.erased),
         )
         total = math.fsum((parts[0], (k - 1) * parts[1], parts[2]))
@@ -201,7 +201,7 @@ class SymmetricChannel(SymmetricKernel):
         0.12044526
         """
         count = _check_domain(k)
-        shrunk = math.exp(-non_negative("epsilon", epsilon))
+        shrunk = math.exp(-check_non_negative("epsilon", epsilon))
         whole_weight = 1 + (count - 1) * shrunk
         return cls(count, 1 / whole_weight, shrunk / whole_weight)
 

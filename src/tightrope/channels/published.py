@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from tightrope.channels.suprema import pure_epsilon
 from tightrope.documents.budget import Guarantee
 from tightrope.errors import InputError
-from tightrope.numerics.checks import check_integer, check_probability, non_negative
+from tightrope.numerics.checks import check_integer, check_non_negative, check_probability
 from tightrope.numerics.distributions import normalize_distribution, normalize_stochastic_matrix
 from tightrope.numerics.divergences import INFINITE_EPSILON
 
@@ -28,7 +28,7 @@ def jeffreys_by_duchi(epsilon: float, distance: float) -> float:
     >>> round(jeffreys_by_duchi(1.0, 0.5), 6)
     2.952492
     """
-    at, t = non_negative("epsilon", epsilon), check_probability("distance", distance)
+    at, t = check_non_negative("epsilon", epsilon), check_probability("distance", distance)
     return min(4.0, math.exp(2 * at)) * math.expm1(at) ** 2 * t * t
 
 
@@ -100,7 +100,7 @@ def information_by_kairouz(epsilon: float, prior: ArrayLike) -> float:
 
 def _check_moderate_epsilon(epsilon: float) -> float:
     """Return an ε for which e^{2ε} is finite; raise ``InputError`` for others."""
-    at = non_negative("epsilon", epsilon)
+    at = check_non_negative("epsilon", epsilon)
     if not at <= INFINITE_EPSILON / 2:
         raise InputError("epsilon", epsilon, f"at most {INFINITE_EPSILON / 2:g}", "no such bound is informative there")
     return at

@@ -16,7 +16,7 @@ from tightrope.cli.output import echo_heading, echo_lines, print_document, print
 from tightrope.documents.account import Account, Attack, AttackerGain, delta_bracket, epsilon_bracket
 from tightrope.documents.budget import exact_decimal
 from tightrope.documents.numbers import UP, percent_text, significant_text
-from tightrope.documents.reader import named_keys
+from tightrope.documents.reader import reword_key_errors
 from tightrope.documents.steps import read_steps
 from tightrope.reporting import document_html
 from tightrope.reporting.wording.accounts import STEP_COLUMNS, bound_line, method_text, step_line
@@ -33,7 +33,7 @@ def compose_steps(steps: Sequence[Run]) -> PrivacyLoss:
     """Return the composed loss of all steps, with **parameters fixed in advance**; errors name the step."""
     losses: list[PrivacyLoss] = []
     for number, step in enumerate(steps, start=1):
-        with named_keys(f"step {number}"):
+        with reword_key_errors(f"step {number}"):
             make_mechanism = getattr(importlib.import_module("tightrope"), step.mechanism_name)
             step_loss: PrivacyLoss = make_mechanism(**step.maker_arguments).loss
             if step.poisson_rate is not None:

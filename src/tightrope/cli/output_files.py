@@ -212,7 +212,7 @@ SPENT = "the budget was spent"
 
 
 @contextmanager
-def kept_anyway(folder: Path, texts: Mapping[str, str]) -> Iterator[None]:
+def report_unwritten_texts(folder: Path, texts: Mapping[str, str]) -> Iterator[None]:
     """Turn errors within into ``OutputError`` with the locations of the texts, by name, first one first."""
     try:
         yield

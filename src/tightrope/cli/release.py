@@ -158,7 +158,7 @@ def _complete_message(folder: Path) -> str:
     return f"the budget was spent, and the answers are complete in {folder_text(folder)}"
 
 
-def released_into(path: Path, folder: Path) -> None:
+def release_saved_plan(path: Path, folder: Path) -> None:
     """Release a saved plan to a folder without a release, as the command does.
 
     For programs that handle signals themselves.
@@ -181,7 +181,7 @@ def _draw_and_keep(plan: Plan, file: PlanFile, files: ReservedFiles, got: Callab
         from tightrope.release.answers import results_parquet
 
         texts = {RESULT: to_json_text(result), CERTIFICATE: to_json_text(result.certificate)}
-        with kept_anyway(files.folder, texts):
+        with report_unwritten_texts(files.folder, texts):
             files.store_files(texts)
             files.store_files({TABLE: results_csv(result), PARQUET: results_parquet(result)})
             files.store_files({REPORT: html(result)})

@@ -93,11 +93,11 @@ def studio(options: StudioOptions) -> None:
 
 def host_callbacks() -> HostCallbacks:
     """The callbacks of the command line that the page uses."""
-    from tightrope.cli.release import released_into
+    from tightrope.cli.release import release_saved_plan
     from tightrope.studio.plan_editor import HostCallbacks
 
     return HostCallbacks(
-        write_file=write_file, run_release=released_into, describe_error=lambda error: explain_error(error)[1]
+        write_file=write_file, run_release=release_saved_plan, describe_error=lambda error: explain_error(error)[1]
     )
 
 

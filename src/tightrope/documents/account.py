@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from tightrope.documents import numbers
 from tightrope.documents.document import Counted, Finite, Part, Positive, Probability, Size
-from tightrope.documents.reader import Reader, with_new_keys
+from tightrope.documents.reader import Reader, rename_document_keys
 from tightrope.documents.steps import Step
 from tightrope.documents.wording import Explanation, explain_account
 
@@ -16,7 +16,7 @@ from tightrope.documents.wording import Explanation, explain_account
 def upgrade_keys(data: Any) -> Any:
     """Return the data of an account with the keys of version 2."""
     if isinstance(data, dict) and data.get("version") == 1:
-        return with_new_keys(data, {(): {"neighbours": "neighbors", "engine": "method"}})
+        return rename_document_keys(data, {(): {"neighbours": "neighbors", "engine": "method"}})
     return data
 
 

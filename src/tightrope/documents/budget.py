@@ -98,7 +98,7 @@ class Budget:
             all_points.append((Decimal(0), _checked_between("total_variation", total_variation, "0", "1")))
         elif attack_success is not None:
             success = _checked_between("attack_success", attack_success, "0.5", "1")
-            all_points.append((Decimal(0), EXACT.subtract(exact_product(Decimal(2), success), Decimal(1))))
+            all_points.append((Decimal(0), EXACT.subtract(exact_decimal_product(Decimal(2), success), Decimal(1))))
         if not all_points:
             raise InputError("budget", None, EXPECTED_ARGUMENTS, "try Budget(epsilon=1, delta=1e-8)")
         self._set_fields(tuple(all_points), cap, None, asked)
@@ -118,10 +118,10 @@ class Budget:
         """
         exact_fraction = decimal_fraction(fraction)
         points = [
-            (exact_product(epsilon, exact_fraction), exact_product(delta, exact_fraction))
+            (exact_decimal_product(epsilon, exact_fraction), exact_decimal_product(delta, exact_fraction))
             for epsilon, delta in self.checked_points
         ]
-        scaled = Budget(points=points, delta=exact_product(self.delta, exact_fraction))
+        scaled = Budget(points=points, delta=exact_decimal_product(self.delta, exact_fraction))
         scaled._set_fields(scaled.points, scaled.delta, None, self.asked)
         return scaled
 
@@ -139,7 +139,7 @@ class Budget:
         >>> Budget(epsilon=0.1, delta=0).rounded_points
         ((0.09999999999999999, 0.0),)
         """
-        return tuple((at_most(epsilon), at_most(delta)) for epsilon, delta in self.checked_points)
+        return tuple((float_at_most(epsilon), float_at_most(delta)) for epsilon, delta in self.checked_points)
 
     @property
     def total_variation(self) -> Decimal | None:
@@ -250,28 +250,28 @@ def _round_down(fraction: Fraction) -> Decimal:
     return ROUND_DOWN_TWENTY_DIGITS.divide(Decimal(fraction.numerator), Decimal(fraction.denominator))
 
 
-def exact_product(first: Decimal, second: Decimal) -> Decimal:
+def exact_decimal_product(first: Decimal, second: Decimal) -> Decimal:
     """Return the exact product, independent of the thread's decimal context.
 
-    >>> exact_product(Decimal("0.1"), Decimal("0.3"))
+    >>> exact_decimal_product(Decimal("0.1"), Decimal("0.3"))
     Decimal('0.03')
     """
     return EXACT.multiply(first, second)
 
 
-def at_most(exact: Decimal) -> float:
+def float_at_most(exact: Decimal) -> float:
     """Return the largest float that is not above the decimal."""
     nearest = float(exact)
     return nearest if Fraction(nearest) <= Fraction(exact) else math.nextafter(nearest, 0.0)
 
 
-def printed_at_most(exact: Decimal) -> float:
+def printed_float_at_most(exact: Decimal) -> float:
     """Return the largest float that is not above the decimal and whose shortest text is not above it either.
 
-    >>> printed_at_most(Decimal("3.3333333333333333333e-9"))
+    >>> printed_float_at_most(Decimal("3.3333333333333333333e-9"))
     3.333333333333333e-09
     """
-    number = at_most(exact)
+    number = float_at_most(exact)
     while Decimal(repr(number)) > exact:
         number = math.nextafter(number, 0.0)
     return number

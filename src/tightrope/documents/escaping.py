@@ -146,10 +146,10 @@ A_PERSON = "a person"
 """The default noun of the privacy unit."""
 
 
-def part_named(key: object, edges: Sequence[object]) -> str:
+def range_part_text(key: object, edges: Sequence[object]) -> str:
     """Return a part of a range by both ends; ``key`` is its lower edge, None for what is missing or below.
 
-    >>> part_named(-60, [-60, 0, 30.5]), part_named(30.5, [-60, 0, 30.5]), part_named(None, [-60, 0])
+    >>> range_part_text(-60, [-60, 0, 30.5]), range_part_text(30.5, [-60, 0, 30.5]), range_part_text(None, [-60, 0])
     ('−60 to 0', '30.5 and above', 'missing or below −60')
     """
     if key is None:

@@ -145,10 +145,10 @@ def percent_text(fraction: Number | None, rounding: str = NEAREST) -> str:
     return f"{shown.rstrip('0').rstrip('.') if '.' in shown else shown} %"
 
 
-def one_in(probability: Number) -> str:
+def one_in_text(probability: Number) -> str:
     """Return a probability as a chance in words, rounded up.
 
-    >>> one_in(1e-8), one_in(0.003), one_in(1e-30)
+    >>> one_in_text(1e-8), one_in_text(0.003), one_in_text(1e-30)
     ('1 in 100 million', '1 in 333', '1 in 10³⁰')
     """
     if probability <= 0:

@@ -38,10 +38,10 @@ FormerKeys = Mapping[tuple[str, ...], Mapping[str, str]]
 """For each path ("*" is every item of a list), the new keys of its tables by the old ones."""
 
 
-def with_new_keys(data: Any, former: FormerKeys) -> Any:
+def rename_document_keys(data: Any, former: FormerKeys) -> Any:
     """Return a copy of the data of an older version in which keys have their new names, outer tables first.
 
-    >>> with_new_keys({"a": [{"b": 1}]}, {("a", "*"): {"b": "c"}})
+    >>> rename_document_keys({"a": [{"b": 1}]}, {("a", "*"): {"b": "c"}})
     {'a': [{'c': 1}]}
     """
 
@@ -402,7 +402,7 @@ _ASSIGNMENT = re.compile(r"(?<![\w<>!])([a-z_]+)=(?![=\s])")
 
 
 @contextmanager
-def named_keys(place: str, names: Names = SAME_NAMES) -> Iterator[None]:
+def reword_key_errors(place: str, names: Names = SAME_NAMES) -> Iterator[None]:
     """Reword errors from the block: parameters become keys of the file, with the place where they are written.
 
     ``InputError`` becomes ``PlanError``; the types of ``SchemaError`` and ``InsufficientBudgetError`` are kept.

@@ -22,7 +22,7 @@ from tightrope.documents.document import (
 )
 from tightrope.documents.escaping import csv_table
 from tightrope.documents.privacy_unit import PrivacyUnit
-from tightrope.documents.reader import FormerKeys, Reader, with_new_keys
+from tightrope.documents.reader import FormerKeys, Reader, rename_document_keys
 from tightrope.documents.wording import explain_release, title_with_bound
 from tightrope.errors import InputError
 
@@ -63,7 +63,7 @@ def upgrade_document(data: Any) -> Any:
     if not isinstance(version, int):
         return data
     if version < _FIRST_WITH_NEW_KEYS.get(kind, 0):
-        data = with_new_keys(data, FORMER_KEYS[kind])
+        data = rename_document_keys(data, FORMER_KEYS[kind])
     if kind == "release result" and "certificate" in data:
         return {**data, "certificate": upgrade_document(data["certificate"])}
     return _with_shared_tables(data) if kind == "release certificate" and version < _FIRST_WITH_TABLES else data

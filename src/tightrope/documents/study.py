@@ -11,7 +11,7 @@ from msgspec import Meta
 from tightrope.documents import numbers
 from tightrope.documents.document import Counted, Finite, Natural, Part, Positive, Probability, Size, Triple
 from tightrope.documents.numbers import shortest_decimal
-from tightrope.documents.reader import Reader, with_new_keys
+from tightrope.documents.reader import Reader, rename_document_keys
 from tightrope.documents.wording import Explanation, explain_report
 from tightrope.errors import InputError, PlanError
 
@@ -21,7 +21,7 @@ START = "write one with: tightrope local plan ... --out study.toml"
 def upgrade_keys(data: Any) -> Any:
     """Return the data of a study or its findings with the keys of version 2."""
     if isinstance(data, dict) and data.get("version") == 1:
-        return with_new_keys(data, {(): {"between": "bounds"}})
+        return rename_document_keys(data, {(): {"between": "bounds"}})
     return data
 
 

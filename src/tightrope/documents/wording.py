@@ -19,7 +19,7 @@ from tightrope.documents.numbers import (
     UP,
     Guesses,
     Number,
-    one_in,
+    one_in_text,
     percent_text,
     rounded_decimal,
     significant_text,
@@ -152,7 +152,7 @@ def added_probability_text(delta: Number | None) -> str:
     """
     if delta is None:
         return ", plus δ"
-    return f", plus a probability of at most {one_in(delta)}" if delta > 0 else ""
+    return f", plus a probability of at most {one_in_text(delta)}" if delta > 0 else ""
 
 
 def large_delta_text(delta: Number) -> str:
@@ -348,7 +348,7 @@ def explain_coupling(gap: Fraction, left: Sequence[float], confidence: float, la
     rounding = ""
     if gap:
         above = Context(prec=30, rounding=UP).divide(Decimal(gap.numerator), Decimal(gap.denominator))
-        rounding = f", up to one guess in {one_in(above).removeprefix('1 in ')}, because of rounding"
+        rounding = f", up to one guess in {one_in_text(above).removeprefix('1 in ')}, because of rounding"
     attack = AttackWording(guess, "50 %", f"of the time, as in random guessing{rounding}.")
     sentences = (
         f"This holds if the values of each group have the distributions that the coupling was fitted to: {laws}.",

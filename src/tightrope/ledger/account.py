@@ -186,7 +186,7 @@ class Account:
             charged = chain.entry_by_key(connection, self.dataset_name, CHARGED, key)
             if charged is None:
                 raise InputError.from_text("key", f"nothing was charged under {key!r}")
-            found = chain.after_charge(connection, self.dataset_name, ANSWERED, charged)
+            found = chain.entry_after_charge(connection, self.dataset_name, ANSWERED, charged)
             if found is not None:
                 return chain.read_text(connection, found.body_data["document"]), None
             body, state = {"document": chain.store_text(connection, text)}, self._state_in(connection).to_data()
@@ -246,7 +246,7 @@ class Account:
     def _reading_is_over(self, connection: Connection, charged: Entry) -> bool:
         """Return whether the answers of a charge are stored, or its second reading has begun."""
         kinds = (ANSWERED, RETRIED)
-        return any(chain.after_charge(connection, self.dataset_name, kind, charged) is not None for kind in kinds)
+        return any(chain.entry_after_charge(connection, self.dataset_name, kind, charged) is not None for kind in kinds)
 
     def _state_in(self, connection: Connection) -> State:
         last = chain.last_entry_of_dataset(connection, self.dataset_name)

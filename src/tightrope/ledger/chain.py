@@ -212,7 +212,7 @@ def last_entry_of_dataset(connection: Connection, dataset: str) -> Entry | None:
     return entry
 
 
-def after_charge(connection: Connection, dataset: str, kind: str, charged: Entry) -> Entry | None:
+def entry_after_charge(connection: Connection, dataset: str, kind: str, charged: Entry) -> Entry | None:
     """Return the entry of a kind that follows a charge under its key (answers, or a second reading); None if missing.
 
     Raises ``LedgerError`` if the table has the entry, but an outdated index page hides it.

@@ -19,7 +19,7 @@ from tightrope.accounting.distributions.base import LossDistribution
 from tightrope.accounting.distributions.composition import Composition
 from tightrope.accounting.filters.moments import MomentBound, log_moments, log_peak
 from tightrope.accounting.privacy_loss import PrivacyLoss
-from tightrope.documents.budget import Budget, at_most, exact_product
+from tightrope.documents.budget import Budget, exact_decimal_product, float_at_most
 from tightrope.errors import InputError
 from tightrope.numerics.root_finding import find_root
 
@@ -64,7 +64,7 @@ class Moments:
         if not least > 0:
             text = f"'moments' needs delta > 0, but the budget is {budget}; set a delta such as 1e-8, or rule='basic'"
             raise InputError.from_text("rule", text)
-        infinite = min(budget.delta, exact_product(least, INFINITE_FRACTION))
+        infinite = min(budget.delta, exact_decimal_product(least, INFINITE_FRACTION))
         half_widths = {
             z: smallest_half_width(z, _largest_moment_budget(z, budget, infinite) / releases) for z in ORDERS
         }
@@ -82,7 +82,7 @@ class Moments:
         if not (self.order > 0 and self.budget > 0 and 0 <= self.infinite_mass <= budget.delta):
             return False
         # The infinite mass is rounded up to a float.
-        low = at_most(self.infinite_mass)
+        low = float_at_most(self.infinite_mass)
         bound = MomentBound(
             float(self.order),
             float(self.budget),

@@ -13,7 +13,7 @@ from tightrope.accounting.distributions.gaussian import gaussian_reach
 from tightrope.accounting.loss_pmf import LossLattice, LossPMF
 from tightrope.accounting.neighbors import Neighbors
 from tightrope.accounting.privacy_loss import PrivacyLoss
-from tightrope.documents.budget import Budget, at_most
+from tightrope.documents.budget import Budget, float_at_most
 from tightrope.ledger.chain import canonical_json
 from tightrope.mechanisms.discrete.box_table import table_from_data
 from tightrope.noise.coarse_losses import certified_loss
@@ -179,7 +179,7 @@ def epsilon_together(records: Sequence[tuple[NoiseRecord, int]], budget: Budget)
     total, (largest, delta) = _compose_for_budget(records, budget), max(budget.checked_points)
     if total is None:
         return None
-    return _smallest_passing(lambda epsilon: total.delta(epsilon) <= at_most(delta), CURVE_REACH * float(largest))
+    return _smallest_passing(lambda epsilon: total.delta(epsilon) <= float_at_most(delta), CURVE_REACH * float(largest))
 
 
 def _compose_for_budget(records: Sequence[tuple[NoiseRecord, int]], budget: Budget) -> LossPMF | None:

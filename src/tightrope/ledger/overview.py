@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
-from tightrope.documents.budget import at_most
+from tightrope.documents.budget import float_at_most
 from tightrope.ledger.account import Account
 from tightrope.ledger.chain import ANSWERED, CHARGED, REFUSED, RESERVED, Entry
 from tightrope.ledger.limits import MAIN_LIMIT, Limit
@@ -51,7 +51,7 @@ def current_reading(
         from tightrope.ledger.noise_record import NoiseRecord
 
         odometer = Odometer(
-            delta=at_most(delta),
+            delta=float_at_most(delta),
             infinite_mass=float(limit.moments.infinite_mass),
             orders=tuple(float(limit.moments.order) * factor for factor in ORDER_FACTORS),
             neighbors=Neighbors.ADD_REMOVE,

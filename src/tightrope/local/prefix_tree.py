@@ -22,7 +22,7 @@ from tightrope.local.parts.kernels import finite_field
 from tightrope.local.parts.losses import checked_epsilon
 from tightrope.local.parts.values import check_categories, check_report_array
 from tightrope.numerics.arrays import Floats
-from tightrope.numerics.checks import check_integer, inner_probability
+from tightrope.numerics.checks import check_inner_probability, check_integer
 from tightrope.randomness.bits import Source, Stream
 from tightrope.randomness.integers import uniform_below
 
@@ -110,7 +110,7 @@ class PrefixTree:
         another shape, or if a level has none.
         """
         rows, limit = self._report_rows(reports), check_integer("most", most)
-        inner_probability("confidence", confidence)
+        check_inner_probability("confidence", confidence)
         prefixes, score = np.zeros(1, dtype=np.int64), np.zeros(1)
         last = len(self.levels) - 1
         for level in range(last):

@@ -21,10 +21,10 @@ from tightrope.errors import InputError
 from tightrope.local.mechanisms.local_hashing import Hashing, hashing
 from tightrope.local.mechanisms.response import Response, k_randomized_response
 from tightrope.local.parts.estimates import Shares, simultaneous_z_score
-from tightrope.local.parts.losses import Change, LocalMechanism, checked_epsilon, join_changes
+from tightrope.local.parts.losses import Change, LocalMechanism, checked_epsilon, join_report_changes
 from tightrope.local.parts.values import check_bounds, check_categories, check_reals, check_report_array
 from tightrope.numerics.arrays import Floats
-from tightrope.numerics.checks import check_integer, inner_probability
+from tightrope.numerics.checks import check_inner_probability, check_integer
 from tightrope.randomness.bits import Source, Stream
 from tightrope.randomness.integers import uniform_below
 
@@ -170,7 +170,7 @@ class QuantileTree(LocalMechanism):
     @property
     def report_change_probabilities(self) -> Change:
         """The change for two values that differ at every level; the level is public."""
-        return join_changes(
+        return join_report_changes(
             *((Fraction(1, len(self.levels)), oracle.report_change_probabilities) for oracle in self.levels)
         )
 
@@ -233,7 +233,7 @@ class QuantileTree(LocalMechanism):
         """
         share, error = self.cumulative_shares(reports)
         half = simultaneous_z_score(confidence) * error
-        levels = [inner_probability("at", p) for p in np.asarray(at).ravel().tolist()]
+        levels = [check_inner_probability("at", p) for p in np.asarray(at).ravel().tolist()]
         intervals = np.array([self._quantile_interval(p, share, half) for p in levels]).reshape(-1, 3)
         value, lower, upper = (column.reshape(np.shape(at)) for column in intervals.T)
         return Shares(value, lower, upper, len(np.asarray(reports)), confidence)

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from tightrope.accounting.bounds import TrueValueOf
 from tightrope.accounting.distributions.base import FlatForm, LossDistribution
-from tightrope.accounting.distributions.loss_cells import LossCells, step_multiples
+from tightrope.accounting.distributions.loss_cells import LossCells, loss_step_multiples
 from tightrope.accounting.privacy_loss import PrivacyLoss
 from tightrope.errors import InputError
 from tightrope.mechanisms.discrete.noise_table import NoiseTable
@@ -193,10 +193,10 @@ class QuantileChoice:
         return law.distance_bound(len(half_widths(cells)), MISSED)
 
 
-def as_millionths(q: float) -> int | None:
+def quantile_in_millionths(q: float) -> int | None:
     """Return the number as written, in millionths; None if it has more decimals.
 
-    >>> as_millionths(0.9), as_millionths(1 / 3)
+    >>> quantile_in_millionths(0.9), quantile_in_millionths(1 / 3)
     (900000, None)
     """
     exact = Fraction(repr(q)) * PARTS
@@ -305,7 +305,7 @@ class BoundedRangeDistribution(LossDistribution):
         return min(1.0, a / math.hypot(a, y) / math.tanh(a * self.epsilon))
 
     def loss_cells(self, step: float) -> LossCells:
-        return self.cut_at_losses(step_multiples(-self.epsilon, self.epsilon, step))
+        return self.cut_at_losses(loss_step_multiples(-self.epsilon, self.epsilon, step))
 
     def cut_at_losses(self, edges: Floats) -> LossCells:
         return exponential_cells(self.epsilon, self._normalizing_weight, edges)

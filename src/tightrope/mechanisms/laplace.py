@@ -10,7 +10,7 @@ import numpy as np
 
 from tightrope.accounting.bounds import TrueValueOf
 from tightrope.accounting.distributions.base import FlatForm, LossDistribution
-from tightrope.accounting.distributions.loss_cells import LossCells, step_multiples
+from tightrope.accounting.distributions.loss_cells import LossCells, loss_step_multiples
 from tightrope.accounting.privacy_loss import PrivacyLoss
 from tightrope.mechanisms.discrete.integer_mechanism import IntegerMechanism
 from tightrope.mechanisms.discrete.integer_tables import geometric_table
@@ -124,7 +124,7 @@ class LaplaceDistribution(LossDistribution):
         return math.sqrt(max(0.0, 1 - max(doubled)))
 
     def loss_cells(self, step: float) -> LossCells:
-        return self.cut_at_losses(step_multiples(-self.epsilon, self.epsilon, step))
+        return self.cut_at_losses(loss_step_multiples(-self.epsilon, self.epsilon, step))
 
     def cut_at_losses(self, edges: Floats) -> LossCells:
         """Return the two atoms, and intervals with their exact masses."""

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from tightrope.accounting.distributions.atoms import Atoms
 from tightrope.accounting.privacy_loss import PrivacyLoss
 from tightrope.errors import InputError
-from tightrope.numerics.checks import check_positive, inner_probability, non_negative
+from tightrope.numerics.checks import check_inner_probability, check_non_negative, check_positive
 from tightrope.numerics.rounding import ROUND_OFF
 from tightrope.randomness.bits import Source
 
@@ -82,12 +82,12 @@ class ContinuousMechanism(Mechanism):
 
     def quantile(self, p: float) -> float:
         """Return x with P(X ≤ x) = p. Raises ``InputError`` unless 0 < p < 1."""
-        p = inner_probability("p", p)
+        p = check_inner_probability("p", p)
         return self._upper_quantile(1 - p) if p >= 0.5 else -self._upper_quantile(p)
 
     def half_width(self, confidence: float) -> float:
         """Return w with P(|X| ≤ w) = confidence."""
-        return self._upper_quantile((1 - inner_probability("confidence", confidence)) / 2)
+        return self._upper_quantile((1 - check_inner_probability("confidence", confidence)) / 2)
 
     def sample(self, size: int, randomness: Source | None = None) -> NoReturn:
         """Raise ``InputError``: floating-point samples of a continuous distribution leak."""
@@ -122,7 +122,7 @@ def check_noise_size(scale: object, sensitivity: object) -> tuple[float, float]:
     Raises ``InputError`` for a negative scale, a sensitivity that is not positive, and a scale of more than 10³⁰⁰ times
     the sensitivity.
     """
-    noise_scale, max_change = non_negative("scale", scale), check_positive("sensitivity", sensitivity)
+    noise_scale, max_change = check_non_negative("scale", scale), check_positive("sensitivity", sensitivity)
     if not sensitivity_ratio(noise_scale, max_change) >= LEAST:
         raise InputError("scale", noise_scale, f"at most 1e300 times the sensitivity, {max_change:g}", LEFT_OUT)
     return noise_scale, max_change

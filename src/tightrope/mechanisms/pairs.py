@@ -18,7 +18,7 @@ from tightrope.accounting.distributions.profile import Profile, ProfileLossDistr
 from tightrope.accounting.privacy_loss import PrivacyLoss
 from tightrope.errors import InputError
 from tightrope.numerics.arrays import Floats
-from tightrope.numerics.checks import check_finite, check_nonempty, check_probability, non_negative
+from tightrope.numerics.checks import check_finite, check_non_negative, check_nonempty, check_probability
 
 MASS_ROUNDING = 4e-16
 DECIMAL_DIGITS = 400
@@ -50,7 +50,7 @@ def approx_dp(epsilon: float, *, delta: float = 0.0, total_variation: float | No
     >>> [round(loss.delta(j), 10) for j in range(3)]
     [0.6310896749, 0.4326929785, 0.2393449491]
     """
-    epsilon, delta = non_negative("epsilon", epsilon), check_probability("delta", delta)
+    epsilon, delta = check_non_negative("epsilon", epsilon), check_probability("delta", delta)
     eta = 1.0 if total_variation is None else check_probability("total_variation", total_variation)
     delta = min(delta, eta)
     if delta == 1 or epsilon == 0:

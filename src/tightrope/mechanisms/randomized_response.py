@@ -20,7 +20,7 @@ from tightrope.mechanisms.discrete.integer_tables import PRIVATE_SIDE
 from tightrope.mechanisms.discrete.integer_weights import LARGEST_STEP, ONE, fixed_point_exponential
 from tightrope.mechanisms.discrete.table_loss import snap_losses
 from tightrope.mechanisms.mechanism import Mechanism
-from tightrope.numerics.checks import check_integer, check_positive, inner_probability
+from tightrope.numerics.checks import check_inner_probability, check_integer, check_positive
 from tightrope.randomness.alias_sampler import TOTAL, AliasSampler
 from tightrope.randomness.bits import Source, Stream
 from tightrope.randomness.integers import uniform_below
@@ -75,7 +75,7 @@ class RandomizedResponse(Mechanism):
 
     def quantile(self, p: float) -> int:
         """Return the smallest offset x with P(X ≤ x) ≥ p."""
-        needed = Fraction(inner_probability("p", p)) * TOTAL - self.keep
+        needed = Fraction(check_inner_probability("p", p)) * TOTAL - self.keep
         return max(0, math.ceil(needed / self.other))
 
     def half_width(self, confidence: float) -> int:

@@ -20,7 +20,7 @@ from tightrope.mechanisms.discrete.integer_weights import LARGEST_STEP, fixed_po
 from tightrope.mechanisms.discrete.noise_table import NoiseTable, build_noise_table
 from tightrope.mechanisms.laplace import LaplaceDistribution
 from tightrope.mechanisms.mechanism import ContinuousMechanism, check_smallest_epsilon
-from tightrope.numerics.checks import check_integer, check_positive, inner_probability, non_negative
+from tightrope.numerics.checks import check_inner_probability, check_integer, check_non_negative, check_positive
 
 FLAT = 1e-60
 """Below this the distribution is uniform to all digits, and powers of a leave double precision."""
@@ -91,7 +91,10 @@ def truncated_laplace(*, epsilon: float, delta: float, sensitivity: float = 1.0)
     >>> round(law.worst_error, 2), round(law.loss.delta(1), 12)
     (13.66, 1e-06)
     """
-    epsilon, delta = check_smallest_epsilon(non_negative("epsilon", epsilon)), inner_probability("delta", delta)
+    epsilon, delta = (
+        check_smallest_epsilon(check_non_negative("epsilon", epsilon)),
+        check_inner_probability("delta", delta),
+    )
     if not delta <= 0.5:
         raise InputError(
             "delta", delta, "at most 1/2", "beyond that, release nothing with probability 1 - delta instead"
@@ -129,7 +132,7 @@ def discrete_truncated_laplace(*, epsilon: float, delta: float, sensitivity: int
     (0.850902116, 14.0)
     """
     sensitivity = check_integer("sensitivity", sensitivity, remedy="round the answers to fixed point first")
-    epsilon, delta = check_positive("epsilon", epsilon), inner_probability("delta", delta)
+    epsilon, delta = check_positive("epsilon", epsilon), check_inner_probability("delta", delta)
     if not SMALLEST_DELTA <= delta <= 0.5:
         raise InputError("delta", delta, f"between {SMALLEST_DELTA:g} and 0.5", "for delta = 0 use discrete_laplace")
     step = min(epsilon / sensitivity, LARGEST_STEP)

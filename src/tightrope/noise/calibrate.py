@@ -24,7 +24,7 @@ from scipy import special
 
 from tightrope.accounting.distributions.gaussian import GaussianLossDistribution
 from tightrope.accounting.privacy_loss import PrivacyLoss
-from tightrope.documents.budget import Budget, Number, at_most, exact_decimal
+from tightrope.documents.budget import Budget, Number, exact_decimal, float_at_most
 from tightrope.errors import InputError, InsufficientBudgetError, PrecisionError, PrecisionWarning
 from tightrope.mechanisms.gaussian import gaussian
 from tightrope.noise.parameter_search import (
@@ -198,7 +198,7 @@ class _BudgetPoints:
         """Return the constraints of a budget, rounded down from its decimals."""
         if not isinstance(budget, Budget):
             raise InputError("budget", budget, "a Budget", "try tightrope.Budget(epsilon=1, delta=1e-6)")
-        return cls(budget.rounded_points, at_most(budget.delta))
+        return cls(budget.rounded_points, float_at_most(budget.delta))
 
     def budget_excess(self, loss: PrivacyLoss) -> tuple[float, float]:
         """Return the excess at the worst point, in standard deviations and in multiples of the allowed δ.

@@ -19,7 +19,12 @@ from tightrope.documents.budget import Budget
 from tightrope.documents.noise import NoiseCertificate
 from tightrope.errors import InputError, InsufficientBudgetError
 from tightrope.mechanisms.discrete.integer_mechanism import IntegerMechanism, TableMechanism
-from tightrope.mechanisms.discrete.integer_tables import COARSER_UNITS, largest_excess, meets_points, optimal_table
+from tightrope.mechanisms.discrete.integer_tables import (
+    COARSER_UNITS,
+    largest_delta_excess,
+    optimal_table,
+    table_meets_points,
+)
 from tightrope.mechanisms.discrete.noise_table import NoiseTable
 from tightrope.mechanisms.gaussian import gaussian
 from tightrope.mechanisms.mechanism import Mechanism
@@ -256,7 +261,7 @@ def find_least_noise(build: MechanismBuilder, points: PrivacyPoints, guess: floa
     size, previous_excess = guess, math.inf
     for doublings in itertools.count():
         noise = build(size)
-        excess = largest_excess(noise.table.atoms_for_shift(noise.sensitivity), points)
+        excess = largest_delta_excess(noise.table.atoms_for_shift(noise.sensitivity), points)
         if excess <= 0:
             break
         if doublings >= FREE_DOUBLINGS and not excess <= REQUIRED_PROGRESS * previous_excess:
@@ -279,7 +284,7 @@ def find_least_noise(build: MechanismBuilder, points: PrivacyPoints, guess: floa
 
 def meets_privacy_points(noise: IntegerMechanism, points: PrivacyPoints) -> bool:
     """Return whether the sampled table meets every point, rounding included."""
-    return meets_points(noise.table.atoms_for_shift(noise.sensitivity), points)
+    return table_meets_points(noise.table.atoms_for_shift(noise.sensitivity), points)
 
 
 def _try_calibration(name: str, search: Callable[[], IntegerMechanism]) -> CalibratedFamily:

@@ -17,7 +17,7 @@ import scipy
 from tightrope.accounting.privacy_loss import PrivacyLoss
 from tightrope.documents.noise import Argument, NoiseCertificate
 from tightrope.errors import PrecisionError
-from tightrope.mechanisms.discrete.integer_weights import first_at_most
+from tightrope.mechanisms.discrete.integer_weights import first_survival_at_most
 from tightrope.mechanisms.discrete.noise_table import NoiseTable
 from tightrope.mechanisms.mechanism import ContinuousMechanism
 from tightrope.mechanisms.staircase import Staircase, staircase
@@ -203,7 +203,7 @@ class LeastRealNoise(ContinuousMechanism, CertifiedMechanism):
     def _upper_quantile(self, tail: float) -> float:
         """Return the x with P(X > x) = ``tail``: P(X > h(k + ½)) is P(K > k), and linear within a cell."""
         exact_tail = Fraction(tail)
-        cell = first_at_most(self.table.survival_probability, exact_tail)
+        cell = first_survival_at_most(self.table.survival_probability, exact_tail)
         beyond = self.table.survival_probability(cell)
         cell_mass = self.table.survival_probability(cell - 1) - beyond if cell else self._center_probability
         distance_from_end = (exact_tail - beyond) / cell_mass if cell_mass else Fraction(0)

@@ -20,7 +20,7 @@ from scipy.special import ndtri_exp
 
 from tightrope.accounting.distributions.gaussian import GaussianLossDistribution
 from tightrope.accounting.distributions.loss_cells import LossCells
-from tightrope.accounting.loss_pmf import LossLattice, LossPMF, greatest_lower_bound, pointwise_maximum
+from tightrope.accounting.loss_pmf import LossLattice, LossPMF, greatest_dominated_pmf, maximum_profile_pmf
 from tightrope.errors import InputError
 from tightrope.mechanisms.discrete.box_table import AnyTable, BoxTable
 from tightrope.mechanisms.discrete.noise_table import NoiseTable
@@ -129,7 +129,7 @@ def worst_split(part: Callable[[int], LossPMF], contribution: SplitBounds, windo
 
 def _worst_last_part(parts: list[LossPMF], best: list[LossPMF], rows: int) -> LossPMF:
     """Return the maximum over the size c of the last part, composed with ``best`` for the other rows − c rows."""
-    return pointwise_maximum([part * best[rows - c] for c, part in enumerate(parts[:rows], start=1)])
+    return maximum_profile_pmf([part * best[rows - c] for c, part in enumerate(parts[:rows], start=1)])
 
 
 # 2. A person with too many rows to enumerate their splits: one dominating distribution for all splits, for each noise
@@ -246,7 +246,7 @@ def dominate_every_split(cells: Callable[[int], LossCells], contribution: SplitB
     trimmed_mass = max(bound.lost_mass - part.infinite_mass for bound, part in zip(normal_bounds, parts, strict=True))
     lost_mass = min(1.0, delta + min(contribution.groups, contribution.most_rows) * trimmed_mass)
     normal_pmf = LossPMF.from_cells(GaussianLossDistribution(mu).loss_cells(window.step), window)
-    return greatest_lower_bound([linear, normal_pmf * LossPMF(window, 0, np.array([1 - lost_mass]), lost_mass)])
+    return greatest_dominated_pmf([linear, normal_pmf * LossPMF(window, 0, np.array([1 - lost_mass]), lost_mass)])
 
 
 def _largest_finite_loss(part: LossCells) -> float:

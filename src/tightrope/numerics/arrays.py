@@ -15,7 +15,7 @@ Integers = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
 
-def array_of(name: str, values: ArrayLike, expected: str) -> NDArray[Any]:
+def numeric_array(name: str, values: ArrayLike, expected: str) -> NDArray[Any]:
     """Return ``values`` as an array; raises ``InputError``, without the values, for nested lists of unequal lengths."""
     try:
         return np.asarray(values)

@@ -53,7 +53,7 @@ def check_positive(name: str, value: object, remedy: str = "") -> float:
     return number
 
 
-def non_negative(name: str, value: object, remedy: str = "") -> float:
+def check_non_negative(name: str, value: object, remedy: str = "") -> float:
     """Return a finite number, zero or above."""
     expected = "a finite number >= 0"
     number = _to_float(name, value, expected, remedy)
@@ -71,7 +71,7 @@ def check_probability(name: str, value: object, remedy: str = "") -> float:
     return number
 
 
-def inner_probability(name: str, value: object, remedy: str = "") -> float:
+def check_inner_probability(name: str, value: object, remedy: str = "") -> float:
     """Return a number strictly between 0 and 1."""
     expected = "a number strictly between 0 and 1"
     number = _to_float(name, value, expected, remedy)

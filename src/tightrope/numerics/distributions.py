@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tightrope.errors import InputError
-from tightrope.numerics.arrays import Floats, array_of
+from tightrope.numerics.arrays import Floats, numeric_array
 
 SUM_TOLERANCE = 1e-9
 """Sums closer to one than this are renormalized, others are rejected."""
@@ -38,17 +38,17 @@ def normalize_distribution(name: str, values: ArrayLike, size: int | None = None
     >>> normalize_distribution("prior", [0.25, 0.75], 2).tolist()
     [0.25, 0.75]
     """
-    masses = check_probabilities(name, in_doubles(name, values), size)
+    masses = check_probabilities(name, distribution_in_doubles(name, values), size)
     masses /= masses.sum()
     return masses
 
 
-def in_doubles(name: str, values: ArrayLike) -> ArrayLike:
+def distribution_in_doubles(name: str, values: ArrayLike) -> ArrayLike:
     """Return short floats with sum 1 up to rounding as doubles divided by their sum; return other values unchanged.
 
     Normalized in 32 bits, a distribution misses 1 by far more than 1e−9, and would be rejected otherwise.
     """
-    array = array_of(name, values, "a list of probabilities")
+    array = numeric_array(name, values, "a list of probabilities")
     if array.dtype.kind != "f" or array.dtype.itemsize >= np.dtype(np.float64).itemsize or array.ndim != 1:
         return values
     masses = array.astype(np.float64)
@@ -79,7 +79,7 @@ def normalize_stochastic_matrix(matrix: ArrayLike) -> Floats:
 
 def _copy_as_floats(name: str, values: ArrayLike, expected: str) -> Floats:
     """Return a copy in floats; booleans and strings are rejected."""
-    array = array_of(name, values, expected)
+    array = numeric_array(name, values, expected)
     if array.dtype.kind not in "iufO":
         raise InputError(f"type of {name}", str(array.dtype), expected)
     try:

@@ -18,9 +18,9 @@ from tightrope.errors import PlanError
 from tightrope.mechanisms.exponential import (
     PARTS,
     QuantileChoice,
-    as_millionths,
     cell_distances,
     half_widths,
+    quantile_in_millionths,
     width_distances,
 )
 from tightrope.noise.worst_split import NoiseSpec, nearest_eighths
@@ -518,7 +518,7 @@ class quantile(ColumnQuery):
 
     def specialize(self, together: Sequence[Query]) -> Self:
         """Return the query: chosen if it is the only one of its column and groups, else read from shared counts."""
-        return self.with_fields(counted=len(together) > 1 or as_millionths(self.q) is None)
+        return self.with_fields(counted=len(together) > 1 or quantile_in_millionths(self.q) is None)
 
     @property
     def range_without_rows(self) -> tuple[float, float] | None:
@@ -537,7 +537,7 @@ class quantile(ColumnQuery):
 
     @property
     def _answering_method(self) -> CountedQuantile | ChosenQuantile:
-        millionths = None if self.counted else as_millionths(self.q)
+        millionths = None if self.counted else quantile_in_millionths(self.q)
         if millionths is None:
             return CountedQuantile(self._cell_grid, self.q, self.asked.relative_noise_size)
         return ChosenQuantile(self._cell_grid, millionths, self.asked.relative_noise_size)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from tightrope.documents.days import TIME_UNITS, Rounding, time_from_days
 from tightrope.documents.document import plain_data, to_json_text
-from tightrope.documents.escaping import escape_control_chars, html_text, part_named
+from tightrope.documents.escaping import escape_control_chars, html_text, range_part_text
 from tightrope.documents.numbers import UP, positional_text
 from tightrope.documents.release import (
     MEASURES,
@@ -79,7 +79,7 @@ def answer_html(answer: AnswerDocument) -> str:
     for row in answer.rows[:MAX_GROUPS_IN_NOTEBOOK]:
         # Bins and bands are labeled by both of their edges.
         edges_by_name = {**answer.bands, **({answer.by[-1]: answer.edges} if answer.edges else {})}
-        labeled = {**row, **{name: part_named(row[name], edges) for name, edges in edges_by_name.items()}}
+        labeled = {**row, **{name: range_part_text(row[name], edges) for name, edges in edges_by_name.items()}}
         labeled = labeled | {name: _shown_measure(row[name], name, answer.unit) for name in MEASURES}
         table_rows.append(f"<tr>{''.join(f'<td>{_cell_text(labeled.get(name))}</td>' for name in names)}</tr>")
     hidden_count = len(answer.rows) - MAX_GROUPS_IN_NOTEBOOK

@@ -13,7 +13,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from tightrope.documents.budget import Budget, Number, at_most, exact_product
+from tightrope.documents.budget import Budget, Number, exact_decimal_product, float_at_most
 from tightrope.documents.escaping import escape_control_chars
 from tightrope.errors import InsufficientBudgetError, PlanError, quoted_names, suggest_nearest
 from tightrope.ledger.limits import MAIN_LIMIT
@@ -294,7 +294,7 @@ def noise_of_equal_releases(
         math.fsum(choice.table.mean_absolute / choice.steps_per_row for choices in one.choices for choice in choices)
         for one in candidates
     ]
-    return candidates[errors.index(min(errors))].on_finer_lattice(at_most(limit.budget.delta))
+    return candidates[errors.index(min(errors))].on_finer_lattice(float_at_most(limit.budget.delta))
 
 
 @dataclass(frozen=True, slots=True)
@@ -309,12 +309,12 @@ class _BudgetMultiples:
     def scaled_budget(self, factor: Decimal) -> Budget:
         """Return the budget with ε times the factor and δ times ``delta_fraction``; at ε = 0, δ times the factor."""
         pairs = [
-            (exact_product(epsilon, factor), exact_product(delta, self.delta_fraction))
+            (exact_decimal_product(epsilon, factor), exact_decimal_product(delta, self.delta_fraction))
             if epsilon > 0
-            else (epsilon, exact_product(delta, factor))
+            else (epsilon, exact_decimal_product(delta, factor))
             for epsilon, delta in self.limit.budget.checked_points
         ]
-        largest_delta = exact_product(self.limit.budget.delta, self.delta_fraction)
+        largest_delta = exact_decimal_product(self.limit.budget.delta, self.delta_fraction)
         return Budget(points=pairs, delta=min(_limit_moments(self.limit).infinite_mass, largest_delta))
 
     def noise_for_factor(self, factor: Decimal) -> NoiseRecord | None:
@@ -390,11 +390,11 @@ def budget_of_moment_share(limit: Limit, loss: PrivacyLoss, share: Decimal) -> B
     points = []
     for epsilon, delta in limit.budget.checked_points:
         if epsilon > 0:
-            delta_share = exact_product(delta, share)
-            points.append((_rounded_up(loss.epsilon(at_most(delta_share))), delta_share))
+            delta_share = exact_decimal_product(delta, share)
+            points.append((_rounded_up(loss.epsilon(float_at_most(delta_share))), delta_share))
         else:
             points.append((epsilon, _rounded_up(loss.total_variation())))
-    return Budget(points=points, delta=exact_product(limit.budget.delta, share))
+    return Budget(points=points, delta=exact_decimal_product(limit.budget.delta, share))
 
 
 def _rounded_up(value: float) -> Decimal:

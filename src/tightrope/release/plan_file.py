@@ -23,8 +23,8 @@ from tightrope.documents.plan_ledger import LEDGER_FILE, PLAN_FILE, Text, datase
 from tightrope.documents.reader import (
     Names,
     missing_field_tip,
-    named_keys,
     redact_secret,
+    reword_key_errors,
     unknown_key_error,
 )
 from tightrope.documents.release import PublisherPart
@@ -138,7 +138,7 @@ class PlanDocument(Part, frozen=True, kw_only=True):
             unknown_key = next((key for key in entry if key not in known_keys), None)
             if unknown_key is not None:
                 raise unknown_key_error(PlanError, f"{location} ({kind})", unknown_key, known_keys)
-            with named_keys(location):
+            with reword_key_errors(location):
                 queries.append(make_question(question_class, entry))
         return tuple(queries)
 
@@ -211,7 +211,7 @@ class PlanFile:
 
     def open_session(self) -> Session:
         """Return a session for the table with its privacy unit and budget; reads the schema only."""
-        with named_keys("", self._key_columns):
+        with reword_key_errors("", self._key_columns):
             return Session(self.open_table(), **self._session_settings())
 
     def _session_settings(self) -> Settings:
@@ -233,7 +233,7 @@ class PlanFile:
     def _public_table(self, number: int, section: PublicTableSection) -> PublicTableSource:
         location = section.path if "://" in section.path else self.folder / section.path
         file_name = section.path.rstrip("/").rpartition("/")[2]
-        with named_keys(f"public_table {number}", {"source": "path"}):
+        with reword_key_errors(f"public_table {number}", {"source": "path"}):
             table = open_source(location, table=section.table, types=section.types, dialect=section.dialect)
             return public_table_source(
                 table,
@@ -292,7 +292,7 @@ class PlanFile:
         ``note`` and ``ledger`` replace those in the plan.
         """
         section = self.document.ledger
-        with named_keys("", self._key_columns):
+        with reword_key_errors("", self._key_columns):
             return Session.open(
                 self.open_table(), ledger=self.ledger_location if ledger is None else ledger, dataset=self.dataset_name,
                 limits=[self._ledger_limit(limit) for limit in section.limit], audience=section.audience,
@@ -317,7 +317,7 @@ class PlanFile:
         section, session = self.document.ledger, self.open_ledger_session()
         plan = self._plan_in_session(session, key)
         if section.series_length is not None:
-            with named_keys("", self._key_columns):
+            with reword_key_errors("", self._key_columns):
                 series = session.series(
                     plan, times=section.times, key=section.series, date=section.date, dates=section.dates
                 )
@@ -328,7 +328,7 @@ class PlanFile:
         self, session: Session, key: str | None = None, margin_of_error: Mapping[str, Number | str] | None = None
     ) -> Plan:
         budget_section, expected_rows = self.document.budget, self.document.expected_rows
-        with named_keys("", self._key_columns):
+        with reword_key_errors("", self._key_columns):
             where, questions = self.document.where, self.document.make_queries()
             return session.plan(
                 questions,

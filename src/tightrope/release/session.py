@@ -10,7 +10,7 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Self, final
 
-from tightrope.documents.budget import Budget, BudgetFraction, Number, at_most, decimal_fraction, fraction_text
+from tightrope.documents.budget import Budget, BudgetFraction, Number, decimal_fraction, float_at_most, fraction_text
 from tightrope.documents.escaping import escape_control_chars
 from tightrope.documents.privacy_unit import PrivacyUnit
 from tightrope.errors import InputError, InsufficientBudgetError, LedgerError
@@ -227,7 +227,7 @@ def _series_noise(draft: NoisePlan, limit: Limit | None, times: int) -> NoiseRec
         joint_allocation.avoidable_noise,
         joint_allocation.bounds_splits,
     )
-    return noise_of_one.on_finer_lattice(at_most(draft.budget.delta))
+    return noise_of_one.on_finer_lattice(float_at_most(draft.budget.delta))
 
 
 def _reserved_arrangement(draft: NoisePlan, noise_record: NoiseRecord) -> tuple[QueryGroup, ...]:

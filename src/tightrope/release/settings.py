@@ -9,7 +9,7 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, TypedDict
 
-from tightrope.documents.budget import TYPICAL, Budget, at_most, printed_at_most
+from tightrope.documents.budget import TYPICAL, Budget, float_at_most, printed_float_at_most
 from tightrope.documents.escaping import A_PERSON, escape_control_chars
 from tightrope.documents.privacy_unit import PrivacyUnit
 from tightrope.documents.wording import DELTA_TOO_LARGE, AttackWording, large_delta_text
@@ -138,13 +138,15 @@ def guarantee_data(loss: PrivacyLoss, budget: Budget) -> dict[str, Any]:
     """
     nearest = float(budget.delta)
     is_printed_above = Decimal(repr(nearest)) > budget.delta
-    delta = printed_at_most(budget.delta) if is_printed_above else nearest
-    delta_below = min(delta, at_most(budget.delta))
+    delta = printed_float_at_most(budget.delta) if is_printed_above else nearest
+    delta_below = min(delta, float_at_most(budget.delta))
     # ε at δ, at most the requested ε that the loss meets: a numerical search ends slightly above it.
     met_epsilons = [
         epsilon
-        for epsilon, point_delta in ((printed_at_most(epsilon), delta) for epsilon, delta in budget.checked_points)
-        if point_delta <= budget.delta and loss.delta(epsilon) <= min(delta_below, at_most(point_delta))
+        for epsilon, point_delta in (
+            (printed_float_at_most(epsilon), delta) for epsilon, delta in budget.checked_points
+        )
+        if point_delta <= budget.delta and loss.delta(epsilon) <= min(delta_below, float_at_most(point_delta))
     ]
     epsilon, eta = min([loss.epsilon(delta_below), *met_epsilons]), loss.total_variation()
     return {

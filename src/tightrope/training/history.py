@@ -8,7 +8,7 @@ from tightrope.accounting.privacy_loss import PrivacyLoss
 from tightrope.errors import InputError
 from tightrope.mechanisms.gaussian import gaussian
 from tightrope.mechanisms.pairs import approx_dp
-from tightrope.numerics.checks import check_finite, check_integer, non_negative
+from tightrope.numerics.checks import check_finite, check_integer, check_non_negative
 
 Entry = tuple[float, float, int]
 """Noise multiplier, sampling rate, number of steps."""
@@ -31,7 +31,7 @@ def record_steps(history: History, noise_multiplier: float, sample_rate: float, 
 
 def check_entry(noise_multiplier: object, sample_rate: object, count: object) -> Entry:
     """Return the entry with checked numbers; raises ``InputError``."""
-    noise = non_negative("noise_multiplier", noise_multiplier)
+    noise = check_non_negative("noise_multiplier", noise_multiplier)
     rate = check_finite("sample_rate", sample_rate)
     if not 0 < rate <= 1:
         raise InputError("sample_rate", sample_rate, "a sampling rate in (0, 1]", "examples in a batch / all examples")

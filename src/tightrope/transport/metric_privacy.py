@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from tightrope.errors import InputError, PrecisionError
-from tightrope.numerics.arrays import Floats, Integers, array_of
+from tightrope.numerics.arrays import Floats, Integers, numeric_array
 from tightrope.numerics.checks import check_finite, check_integer, check_positive
 from tightrope.numerics.rounding import round_outward
 from tightrope.randomness.alias_sampler import TOTAL
@@ -58,7 +58,7 @@ class MetricMechanism:
         >>> round(fair.epsilon, 12)
         0.549306144334
         """
-        rows = array_of("matrix", matrix, "a channel of shape [n, m]")
+        rows = numeric_array("matrix", matrix, "a channel of shape [n, m]")
         if rows.ndim != 2 or not rows.size:
             raise InputError("matrix", rows.shape, "a channel of shape [n, m]")
         laws = [ExactDistribution.from_probabilities(f"row {x}", row) for x, row in enumerate(rows)]
@@ -76,7 +76,7 @@ class MetricMechanism:
 
     def apply(self, values: ArrayLike, randomness: Source | None = None) -> Integers:
         """Return a fresh draw for each of ``values`` (indices of points, shape [k])."""
-        points = array_of("values", values, "whole numbers of shape [k]")
+        points = numeric_array("values", values, "whole numbers of shape [k]")
         if points.ndim != 1 or points.dtype.kind not in "iu" or not np.all((points >= 0) & (points < len(self.tables))):
             shown = f"{points.dtype} of shape {points.shape}"
             raise InputError("values", shown, f"whole numbers in 0..{len(self.tables) - 1}, shape [k]")

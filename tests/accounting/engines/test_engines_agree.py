@@ -26,7 +26,7 @@ from tightrope.accounting.methods import grid, smoothing
 from tightrope.accounting.methods import grid as gridded
 from tightrope.accounting.methods.contour import ContourMethod, contour_applies
 from tightrope.accounting.methods.grid import GridMethod
-from tightrope.accounting.methods.lattice_method import on_lattice
+from tightrope.accounting.methods.lattice_method import lattice_method_if_exact
 from tightrope.accounting.methods.method import Method
 from tightrope.accounting.methods.select import ClosedFormMethod
 from tightrope.errors import InputError, PrecisionError, PrecisionWarning
@@ -224,7 +224,7 @@ def engines(total: Composition) -> Iterator[tuple[str, Method | grid.Grid]]:
     """Every engine that applies, and grids of two precisions."""
     if total.counts == (1,) and total.laws[0].profile(np.array([1.0])) is not None:
         yield "closed form", ClosedFormMethod(total.laws[0])
-    lattice = on_lattice(total)
+    lattice = lattice_method_if_exact(total)
     if lattice is not None:
         yield lattice.name, lattice
     if contour_applies(total):

@@ -40,7 +40,7 @@ def test_percent_rounds_up_and_stays_close(share: float) -> None:
 
 @given(st.floats(1e-300, 0.999))
 def test_a_chance_is_never_understated(probability: float) -> None:
-    words = numbers.one_in(probability).removeprefix("1 in ").replace(",", "")
+    words = numbers.one_in_text(probability).removeprefix("1 in ").replace(",", "")
     words = words.replace(" million", "e6").replace(" billion", "e9").translate(_READ)
     times = Decimal(10) ** int(words[2:]) if probability < 1e-12 else Decimal(words)
     assert 1 / times >= Decimal(repr(probability)) * Decimal("0.999999999999")
@@ -59,7 +59,7 @@ def test_missing_and_extreme_numbers(value: float | None, shown: str) -> None:
 
 
 def test_impossible_chance() -> None:
-    assert numbers.one_in(0.0) == "never"
+    assert numbers.one_in_text(0.0) == "never"
 
 
 @pytest.mark.parametrize("missing", [1e-3, 1e-7, 1e-9, 1e-12, 2.0**-53])

@@ -18,9 +18,9 @@ from tightrope.mechanisms.exponential import (
     PARTS,
     ExponentialChoice,
     QuantileChoice,
-    as_millionths,
     cell_distances,
     half_widths,
+    quantile_in_millionths,
     width_distances,
 )
 
@@ -89,12 +89,12 @@ def left_out(counts, center, cell):
     ],
 )
 def test_shares_are_taken_as_they_are_written(q, expected):
-    assert as_millionths(q) == expected
+    assert quantile_in_millionths(q) == expected
 
 
 @given(st.integers(0, PARTS))
 def test_every_millionth_is_read_as_itself(parts):
-    assert as_millionths(parts / PARTS) == parts
+    assert quantile_in_millionths(parts / PARTS) == parts
 
 
 @pytest.mark.parametrize("cells", MANY_CELLS)

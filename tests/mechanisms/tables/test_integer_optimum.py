@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.mechanisms.exact_noise import exponential, hockey_stick, law
 from tightrope.errors import InputError
-from tightrope.mechanisms.discrete.integer_tables import meets_points, optimal_table
+from tightrope.mechanisms.discrete.integer_tables import optimal_table, table_meets_points
 from tightrope.mechanisms.truncated_laplace import discrete_truncated_laplace
 
 REFERENCE = [  # epsilon, delta, total variation, E|X|, E X²: shared/reference/noise.json
@@ -53,7 +53,7 @@ some_points = st.lists(
 @settings(deadline=None)
 def test_every_point_is_kept(points):
     table = optimal_table(points)
-    assert meets_points(table.atoms_for_shift(1), points)
+    assert table_meets_points(table.atoms_for_shift(1), points)
     assert table.is_unimodal
     assert (table.tail is not None) == any(delta == 0 for _, delta in points)
 
@@ -79,7 +79,7 @@ def test_truncated_laplace_never_exceeds_its_budget_at_any_shift(epsilon, expone
     spent = [hockey_stick(p, shift, gamma) for shift in range(1, sensitivity + 1)]
     assert max(spent) == spent[-1] <= Fraction(delta)
     assert spent[-1] >= Fraction(delta) * (1 - Fraction(1, 10**8))
-    assert meets_points(noise.table.atoms_for_shift(sensitivity), [(epsilon, delta)])
+    assert table_meets_points(noise.table.atoms_for_shift(sensitivity), [(epsilon, delta)])
     assert noise.table.is_unimodal
 
 

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 import tightrope as tr
 from tests.noise.allocation.test_contributions import EPSILONS, convolved, splits
-from tightrope.accounting.loss_pmf import LossLattice, LossPMF, greatest_lower_bound
-from tightrope.accounting.loss_pmf import pointwise_maximum as largest_of
+from tightrope.accounting.loss_pmf import LossLattice, LossPMF, greatest_dominated_pmf
+from tightrope.accounting.loss_pmf import maximum_profile_pmf as largest_of
 from tightrope.errors import InputError, InsufficientBudgetError
 from tightrope.mechanisms.discrete.integer_tables import (
     gaussian_table,
@@ -111,7 +111,7 @@ def test_the_hull_is_below_both_and_above_what_both_dominate():
         LossPMF.from_cells(table.atoms_for_shift(1).loss_cells(0.0), WINDOW)
         for table in (gaussian_table(1.5), geometric_table(1.1))
     )
-    both, either = greatest_lower_bound([wide, narrow]), largest_of([wide, narrow])
+    both, either = greatest_dominated_pmf([wide, narrow]), largest_of([wide, narrow])
     common = LossPMF.from_cells(geometric_table(6.0).atoms_for_shift(1).loss_cells(0.0), WINDOW)
     for number in range(-50, 150):
         deltas = [law.delta(number / 60) for law in (common, both, wide, narrow, either)]

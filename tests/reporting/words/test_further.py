@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import tightrope as tr
-from tightrope.documents.escaping import part_named
+from tightrope.documents.escaping import range_part_text
 from tightrope.reporting import html
 from tightrope.reporting.wording.answers import extra_columns, shown_answer, shown_answers
 from tightrope.reporting.wording.partial_release import PartialAnswer
@@ -42,8 +42,8 @@ def test_parts_have_two_ends_wherever_people_read_them(answers):
 
 def test_days_are_parts_too():
     edges = ("2024-01-01", "2024-07-01")
-    assert part_named("2024-01-01", edges) == "2024-01-01 to 2024-07-01"
-    assert part_named("2024-07-01", edges) == "2024-07-01 and above"
+    assert range_part_text("2024-01-01", edges) == "2024-01-01 to 2024-07-01"
+    assert range_part_text("2024-07-01", edges) == "2024-07-01 and above"
     frame = pd.DataFrame({"day": [dt.date(2024, 3, 1)] * 500})
     opened = tr.Session(frame, privacy_unit=None, budget=tr.Budget(epsilon=8, delta="1e-8"), types={"day": "date"})
     made = opened.plan([tr.histogram("day", edges=[dt.date(2024, 1, 1), dt.date(2024, 7, 1)])]).release()

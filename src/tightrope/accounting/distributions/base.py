@@ -241,7 +241,7 @@ def mirror_bounds(epsilon: Floats, reverse: BoundArrays) -> BoundArrays:
     return low[0], high[1]
 
 
-def by_sign(
+def bounds_by_sign_of_epsilon(
     epsilon: Floats,
     forward: Callable[[BoundArrays], BoundArrays | None],
     reverse: Callable[[BoundArrays], BoundArrays | None],

@@ -9,7 +9,7 @@ from typing import Self
 
 import numpy as np
 
-from tightrope.accounting.bounds import Interval, round_outward
+from tightrope.accounting.bounds import Interval, probability_error_bounds
 from tightrope.accounting.distributions.base import LossDistribution
 from tightrope.accounting.distributions.gaussian import GaussianLossDistribution
 from tightrope.numerics.arrays import Complexes, Floats
@@ -67,7 +67,7 @@ class Composition:
     def infinite_mass(self) -> float:
         """1 − Π(1 − δ_i)^k, without cancellation."""
         masses = self._infinity_masses
-        return masses[0][0] if self._has_one_infinity_mass else any_of(masses)
+        return masses[0][0] if self._has_one_infinity_mass else probability_of_any(masses)
 
     @property
     def infinite_bounds(self) -> Interval:
@@ -81,7 +81,7 @@ class Composition:
             if self._has_one_infinity_mass or mass == 0 or any(p == 1 for p, _ in self._infinity_masses)
             else 8 * ROUND_OFF
         )
-        return round_outward(mass, mass * error) if error else (mass, mass)
+        return probability_error_bounds(mass, mass * error) if error else (mass, mass)
 
     @property
     def _infinity_masses(self) -> list[tuple[float, int]]:
@@ -136,7 +136,7 @@ class Composition:
         return list(zip(self.laws, self.counts, strict=True))
 
 
-def any_of(probabilities: Iterable[tuple[float, int]]) -> float:
+def probability_of_any(probabilities: Iterable[tuple[float, int]]) -> float:
     """Return the probability 1 − Π(1 − p)^n of at least one of independent events, without cancellation.
 
     Each entry is a probability p and the number n of its events.

@@ -20,8 +20,8 @@ from tightrope.accounting.distributions.base import (
     LEAST_DOUBLE,
     BoundArrays,
     LossDistribution,
+    bounds_by_sign_of_epsilon,
     bounds_midpoint,
-    by_sign,
     relative_bounds,
     relative_half_width,
 )
@@ -174,10 +174,12 @@ class GaussianLossDistribution(LossDistribution):
 
     def profile(self, epsilon: Floats) -> Floats:
         """Return the closed form, mirrored below 0."""
-        return np.asarray(bounds_midpoint(by_sign(epsilon, self.compute_deltas, self.compute_deltas)))
+        return np.asarray(bounds_midpoint(bounds_by_sign_of_epsilon(epsilon, self.compute_deltas, self.compute_deltas)))
 
     def profile_rounding_error(self, epsilon: Floats) -> Floats:
-        return relative_half_width(by_sign(epsilon, self.compute_deltas, self.compute_deltas), np.shape(epsilon))
+        return relative_half_width(
+            bounds_by_sign_of_epsilon(epsilon, self.compute_deltas, self.compute_deltas), np.shape(epsilon)
+        )
 
     @property
     def _cell_range(self) -> tuple[float, float]:

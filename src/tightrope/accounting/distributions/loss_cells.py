@@ -119,7 +119,7 @@ class LossCells:
         return _append_atom(mapped, self.infinite_mass, -math.log1p(-rate) if rate < 1 else math.inf)
 
 
-def step_multiples(low: float, high: float, step: float) -> Floats:
+def loss_step_multiples(low: float, high: float, step: float) -> Floats:
     """Return the multiples of the step from ``low`` to ``high`` and 0; of several steps if there would be too many."""
     if not math.isfinite(step):
         return np.zeros(1)

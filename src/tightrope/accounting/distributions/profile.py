@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tightrope.accounting.distributions.base import LossDistribution
-from tightrope.accounting.distributions.loss_cells import LossCells, step_multiples
+from tightrope.accounting.distributions.loss_cells import LossCells, loss_step_multiples
 from tightrope.errors import InputError
 from tightrope.numerics.arrays import Floats
 from tightrope.numerics.root_finding import bisect_real
@@ -52,7 +52,7 @@ def limit_epsilon(profile: Profile, limit: float) -> float:
     return float(ladder[near[0]]) if len(near) else FARTHEST_CHECKED
 
 
-def check_pair(above: Profile, below: Profile, limit: float, relative_error: float) -> None:
+def check_profile_pair(above: Profile, below: Profile, limit: float, relative_error: float) -> None:
     """Raise ``InputError`` unless both functions, within their error, can be the profiles of one pair.
 
     A profile δ(ε) = sup_A P(A) − e^ε Q(A) is in [0, 1], nonincreasing in ε and convex in γ = e^ε, and so is the whole
@@ -133,7 +133,7 @@ class ProfileLossDistribution(LossDistribution):
         cls, above: Profile, below: Profile, limits: tuple[float, float], relative_error: float
     ) -> ProfileLossDistribution:
         """Build it, finding the largest loss of each direction; ``InputError`` if a function is not a profile."""
-        check_pair(above, below, limits[0], relative_error)
+        check_profile_pair(above, below, limits[0], relative_error)
         return cls(
             above, below, limits, (limit_epsilon(above, limits[0]), limit_epsilon(below, limits[1])), relative_error
         )
@@ -173,7 +173,7 @@ class ProfileLossDistribution(LossDistribution):
 
     def loss_cells(self, step: float) -> LossCells:
         low, high = -self.reach[1], self.reach[0]
-        return self.cut_at_losses(np.concatenate([[low], step_multiples(low, high, step), [high]]))
+        return self.cut_at_losses(np.concatenate([[low], loss_step_multiples(low, high, step), [high]]))
 
     def cut_at_losses(self, edges: Floats) -> LossCells:
         """Cut into cells between the kinks; a kink's mass may have been on either side, so each side gets half."""

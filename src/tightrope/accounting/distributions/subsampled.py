@@ -16,8 +16,8 @@ from tightrope.accounting.distributions.atoms import Atoms
 from tightrope.accounting.distributions.base import (
     BoundArrays,
     LossDistribution,
+    bounds_by_sign_of_epsilon,
     bounds_midpoint,
-    by_sign,
     relative_half_width,
     scale_bounds,
 )
@@ -30,7 +30,7 @@ from tightrope.accounting.distributions.flat_moment import (
     log_mixture_slope,
     relative_modulus_bound,
 )
-from tightrope.accounting.distributions.loss_cells import LossCells, mixed_loss, step_multiples
+from tightrope.accounting.distributions.loss_cells import LossCells, loss_step_multiples, mixed_loss
 from tightrope.accounting.distributions.moment_quadrature import CumulantEnclosure
 from tightrope.numerics.arrays import Complexes, Floats
 from tightrope.numerics.rounding import ROUND_OFF
@@ -92,11 +92,14 @@ class PoissonRemove(LossDistribution):
         )
 
     def profile(self, epsilon: Floats) -> Floats | None:
-        return bounds_midpoint(by_sign(epsilon, self.compute_deltas, self.reverse_distribution().compute_deltas))
+        return bounds_midpoint(
+            bounds_by_sign_of_epsilon(epsilon, self.compute_deltas, self.reverse_distribution().compute_deltas)
+        )
 
     def profile_rounding_error(self, epsilon: Floats) -> Floats:
         return relative_half_width(
-            by_sign(epsilon, self.compute_deltas, self.reverse_distribution().compute_deltas), np.shape(epsilon)
+            bounds_by_sign_of_epsilon(epsilon, self.compute_deltas, self.reverse_distribution().compute_deltas),
+            np.shape(epsilon),
         )
 
     def loss_cells(self, step: float) -> LossCells:
@@ -104,7 +107,7 @@ class PoissonRemove(LossDistribution):
         return self.loss_cells_between(step, *EVERYWHERE)
 
     def loss_cells_between(self, step: float, low: float, high: float) -> LossCells:
-        return _add_missing_mass(cut_for(self, step, (low, high))).poisson_remove(self.rate)
+        return _add_missing_mass(cut_sampled_base(self, step, (low, high))).poisson_remove(self.rate)
 
     def cells_by_count(self, count: int) -> LossCells:
         return _add_missing_mass(self.base.cells_by_count(count)).poisson_remove(self.rate)
@@ -178,11 +181,14 @@ class PoissonAdd(LossDistribution):
         return None if base is None else scale_bounds(base, *weights)
 
     def profile(self, epsilon: Floats) -> Floats | None:
-        return bounds_midpoint(by_sign(epsilon, self.compute_deltas, self.reverse_distribution().compute_deltas))
+        return bounds_midpoint(
+            bounds_by_sign_of_epsilon(epsilon, self.compute_deltas, self.reverse_distribution().compute_deltas)
+        )
 
     def profile_rounding_error(self, epsilon: Floats) -> Floats:
         return relative_half_width(
-            by_sign(epsilon, self.compute_deltas, self.reverse_distribution().compute_deltas), np.shape(epsilon)
+            bounds_by_sign_of_epsilon(epsilon, self.compute_deltas, self.reverse_distribution().compute_deltas),
+            np.shape(epsilon),
         )
 
     def loss_cells(self, step: float) -> LossCells:
@@ -240,7 +246,7 @@ def rounding_of(largest: float, base: float) -> float:
     return MIXTURE_ROUNDING * (abs(largest) + (base if STEEP_LOSS < base < math.inf else 0.0))
 
 
-def cut_for(distribution: PoissonRemove, step: float, within: tuple[float, float] = EVERYWHERE) -> LossCells:
+def cut_sampled_base(distribution: PoissonRemove, step: float, within: tuple[float, float] = EVERYWHERE) -> LossCells:
     """Cut the base of a sampled distribution at 0 and where the sampled loss is a multiple of the step."""
     return _cut_base_evenly(
         distribution.base,
@@ -270,7 +276,7 @@ def _cut_base_evenly(
     step, first, last = step_and_range
     outline = base.loss_cells(math.inf)
     ends = to_sampled(np.array([np.min(outline.lower), np.max(outline.upper)]))
-    edges = to_base(step_multiples(max(float(ends[0]), first), min(float(ends[1]), last), step))
+    edges = to_base(loss_step_multiples(max(float(ends[0]), first), min(float(ends[1]), last), step))
     cut = base.cut_at_losses(np.append(edges[np.isfinite(edges)], 0.0))
     return base.loss_cells(step) if cut is None else cut
 
@@ -292,7 +298,7 @@ def _base_losses(loss: Floats, rate: float) -> Floats:
 # has keep an infinite loss.
 
 
-def sampled_remove(base: Atoms, rate: float) -> Atoms:
+def sampled_removal_loss(base: Atoms, rate: float) -> Atoms:
     """Return the loss distribution of ((1−q)A + qB, A), 0 < q < 1, given the one of (B, A)."""
     losses = np.append(log_mixture(base.losses, rate), math.log1p(-rate))
     only_in_a = (1 - rate) * (base.reverse_infinity_mass + base.missing_reverse_mass)
@@ -300,7 +306,7 @@ def sampled_remove(base: Atoms, rate: float) -> Atoms:
     return _finite_sampled_distribution(PoissonRemove(base, rate), base, (losses, masses))
 
 
-def sampled_add(base: Atoms, rate: float) -> Atoms:
+def sampled_addition_loss(base: Atoms, rate: float) -> Atoms:
     """Return the loss distribution of (A, (1−q)A + qB), 0 < q < 1, given the one of (A, B).
 
     Its infinite mass is only in A.

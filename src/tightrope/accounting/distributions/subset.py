@@ -19,15 +19,15 @@ from tightrope.accounting.distributions.atoms import Atoms
 from tightrope.accounting.distributions.base import (
     BoundArrays,
     LossDistribution,
+    bounds_by_sign_of_epsilon,
     bounds_midpoint,
-    by_sign,
     relative_half_width,
 )
 from tightrope.accounting.distributions.flat_moment import MAX_PLAIN_EXPONENT, FlatMoment, relative_modulus_bound
 from tightrope.accounting.distributions.gaussian import GaussianLossDistribution
 from tightrope.accounting.distributions.loss_cells import LossCells
 from tightrope.accounting.distributions.moment_quadrature import CumulantEnclosure, MomentQuadrature, log_one_plus
-from tightrope.accounting.distributions.subsampled import EVERYWHERE, PoissonRemove, cut_for
+from tightrope.accounting.distributions.subsampled import EVERYWHERE, PoissonRemove, cut_sampled_base
 from tightrope.accounting.distributions.subsampled_gaussian import (
     POWER_CLASSES,
     PoissonGaussian,
@@ -103,10 +103,12 @@ class Subset(LossDistribution):
         return self._positive_part.compute_deltas(epsilon)
 
     def profile(self, epsilon: Floats) -> Floats | None:
-        return bounds_midpoint(by_sign(epsilon, self.compute_deltas, self.compute_deltas))
+        return bounds_midpoint(bounds_by_sign_of_epsilon(epsilon, self.compute_deltas, self.compute_deltas))
 
     def profile_rounding_error(self, epsilon: Floats) -> Floats:
-        return relative_half_width(by_sign(epsilon, self.compute_deltas, self.compute_deltas), np.shape(epsilon))
+        return relative_half_width(
+            bounds_by_sign_of_epsilon(epsilon, self.compute_deltas, self.compute_deltas), np.shape(epsilon)
+        )
 
     def log_moment(self, z: Complexes) -> Complexes | None:
         enclosure = self.enclose_cumulant(z)
@@ -149,7 +151,7 @@ class Subset(LossDistribution):
         return self.loss_cells_between(step, *EVERYWHERE)
 
     def loss_cells_between(self, step: float, low: float, high: float) -> LossCells:
-        return _both_sides(cut_for(self._positive_part, step, (min(low, -high), max(high, -low))), self.rate)
+        return _both_sides(cut_sampled_base(self._positive_part, step, (min(low, -high), max(high, -low))), self.rate)
 
     def cells_by_count(self, count: int) -> LossCells:
         base = self.base.cells_by_count(count)

@@ -24,7 +24,7 @@ from tightrope.accounting.neighbors import Neighbors
 from tightrope.accounting.privacy_loss import PrivacyLoss
 from tightrope.errors import InputError, InsufficientBudgetError
 from tightrope.numerics.arrays import Floats
-from tightrope.numerics.checks import check_positive, non_negative
+from tightrope.numerics.checks import check_non_negative, check_positive
 from tightrope.numerics.rounding import ROUND_OFF
 
 Cost = TypeVar("Cost")
@@ -191,11 +191,11 @@ class BasicFilter(DominatedFilter[tuple[Fraction, Fraction]]):
     def __init__(
         self, *, epsilon: float, delta: float, each: float = 0.0, neighbors: Neighbors = Neighbors.UNSPECIFIED
     ) -> None:
-        self._epsilon = non_negative("epsilon", epsilon) * ROUNDING_ALLOWANCE
-        self._delta = non_negative("delta", delta) * ROUNDING_ALLOWANCE
+        self._epsilon = check_non_negative("epsilon", epsilon) * ROUNDING_ALLOWANCE
+        self._delta = check_non_negative("delta", delta) * ROUNDING_ALLOWANCE
         if not self._delta < 1:
             raise InputError("delta", delta, "a number in [0, 1)", "much smaller than 1/(number of people)")
-        self._each = non_negative("each", each, "the delta at which the epsilon of every charge is read")
+        self._each = check_non_negative("each", each, "the delta at which the epsilon of every charge is read")
         self._spent = (Fraction(0), Fraction(0))
         super().__init__(neighbors)
 

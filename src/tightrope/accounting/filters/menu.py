@@ -15,7 +15,7 @@ from tightrope.accounting.distributions.composition import Composition
 from tightrope.accounting.filters.filter import DominatedFilter, require_privacy_loss
 from tightrope.accounting.filters.moments import log_moments
 from tightrope.accounting.loss_pmf import LossLattice, LossPMF
-from tightrope.accounting.methods.lattice_method import common_step
+from tightrope.accounting.methods.lattice_method import common_loss_step
 from tightrope.accounting.neighbors import Neighbors
 from tightrope.accounting.privacy_loss import PrivacyLoss
 from tightrope.errors import InputError, InsufficientBudgetError
@@ -87,7 +87,7 @@ def window_for(menu: Sequence[Composition], steps: int, step: float | None) -> L
         # the entries' profiles may cross between its points.
         width = max(2 * reach / WINDOW_POINTS, 1e-9)
         atoms = [law.losses for option in menu for law in option.laws if isinstance(law, Atoms)]
-        common = common_step(atoms) if atoms else None
+        common = common_loss_step(atoms) if atoms else None
         if common is not None and common >= width:
             width = common / math.ceil(common / width)
     # Moving onto the lattice can cost each step one more lattice point.

@@ -14,14 +14,20 @@ import scipy
 from scipy.special import logsumexp
 
 from tightrope.accounting.distributions.base import LossDistribution
-from tightrope.accounting.distributions.composition import Composition, any_of
+from tightrope.accounting.distributions.composition import Composition, probability_of_any
 from tightrope.accounting.epsilon_search import least_epsilon
 from tightrope.accounting.filters.filter import ROUNDING_ALLOWANCE, Filter, Guarantee, LossAccount
 from tightrope.accounting.neighbors import Neighbors
 from tightrope.accounting.privacy_loss import PrivacyLoss
 from tightrope.errors import InputError, InsufficientBudgetError
 from tightrope.numerics.arrays import Floats
-from tightrope.numerics.checks import check_finite, check_nonempty, check_positive, inner_probability, non_negative
+from tightrope.numerics.checks import (
+    check_finite,
+    check_inner_probability,
+    check_non_negative,
+    check_nonempty,
+    check_positive,
+)
 
 # Upper bounds on K(z) = log E[e^{zL}; L < ∞] for any distribution: in closed form if possible, otherwise from cells.
 
@@ -46,7 +52,7 @@ def log_moments(total: Composition, orders: Orders) -> LogMoments:
     """
     parts = [(_distribution_moments(law, orders), n) for law, n in zip(total.laws, total.counts, strict=True)]
     values = sum((n * np.maximum(part.values, 0.0) for part, n in parts), np.zeros(len(orders)))
-    infinite = any_of((part.infinite_mass, n) for part, n in parts)
+    infinite = probability_of_any((part.infinite_mass, n) for part, n in parts)
     return LogMoments(values * (1 + 1e-15 * (len(parts) + 1)), min(1.0, infinite * (1 + 1e-15)))
 
 
@@ -141,8 +147,8 @@ class MomentFilter(Filter[MomentCost]):
         order = check_positive(
             "order", order, "any z > 0 is valid; the best one is near the tilt of the plan at your delta"
         )
-        budget = non_negative("budget", budget) * ROUNDING_ALLOWANCE
-        infinite = non_negative("infinite_mass", infinite_mass) * ROUNDING_ALLOWANCE
+        budget = check_non_negative("budget", budget) * ROUNDING_ALLOWANCE
+        infinite = check_non_negative("infinite_mass", infinite_mass) * ROUNDING_ALLOWANCE
         if not infinite < 1:
             raise InputError("infinite_mass", infinite_mass, "a number in [0, 1)", "declare the sum of all deltas")
         self._bound = MomentBound(order, budget, infinite)
@@ -293,8 +299,8 @@ class Odometer(LossAccount[tuple[DirectionSums, DirectionSums]]):
         orders: Sequence[float] = ODOMETER_ORDERS,
         neighbors: Neighbors = Neighbors.UNSPECIFIED,
     ) -> None:
-        self._delta = inner_probability("delta", delta, "much smaller than 1/(number of people)")
-        self._infinite = non_negative("infinite_mass", infinite_mass) * ROUNDING_ALLOWANCE
+        self._delta = check_inner_probability("delta", delta, "much smaller than 1/(number of people)")
+        self._infinite = check_non_negative("infinite_mass", infinite_mass) * ROUNDING_ALLOWANCE
         if not self._infinite < self._delta:
             raise InputError("infinite_mass", infinite_mass, f"below delta={delta!r}", "delta covers both")
         check_nonempty("orders", orders, "leave it out for powers of two from 1/4 to 256")

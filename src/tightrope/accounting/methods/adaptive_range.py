@@ -26,7 +26,7 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
-from tightrope.accounting.bounds import Interval, round_outward
+from tightrope.accounting.bounds import Interval, probability_error_bounds
 from tightrope.accounting.distributions.atoms import Atoms
 from tightrope.accounting.distributions.base import LEAST_DOUBLE, BoundArrays, LossDistribution, mirror_bounds
 from tightrope.accounting.distributions.composition import Composition
@@ -389,7 +389,7 @@ class RangeSteps(NamedTuple):
         near = -math.expm1(-float(distance) / (steps + 1))
         logs = [count * math.log(near / -math.expm1(-length)) for length, count in zip(*self, strict=True)]
         value = near * math.exp(math.fsum(logs))
-        return round_outward(value, value * ROUND_OFF * (8 * steps + 8 + 4 * abs(math.fsum(logs))))
+        return probability_error_bounds(value, value * ROUND_OFF * (8 * steps + 8 + 4 * abs(math.fsum(logs))))
 
     @property
     def resolved_loss(self) -> float:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from tightrope.accounting.bounds import Interval, round_outward
+from tightrope.accounting.bounds import Interval, probability_error_bounds
 from tightrope.accounting.distributions.composition import Composition
 from tightrope.accounting.methods.contour_line import FINENESS, ContourIntegral, LineIntegral
 from tightrope.accounting.methods.method import EpsilonGuess, Method
@@ -290,8 +290,8 @@ class ContourMethod(Method):
         """Return bounds from the bodies and up to two losses from the tails, for a δ of about ``high``."""
         below, above = self._select_level(_negligible_tail_mass(high)).delta(epsilon, math.log(high))
         infinite_low, infinite_high = self.total.infinite_bounds
-        low, _ = round_outward(infinite_low + below, 4 * ROUND_OFF * below)
-        _, high = round_outward(infinite_high + above, 4 * ROUND_OFF * above)
+        low, _ = probability_error_bounds(infinite_low + below, 4 * ROUND_OFF * below)
+        _, high = probability_error_bounds(infinite_high + above, 4 * ROUND_OFF * above)
         return low, high
 
     def _select_level(self, mass: float) -> TailSplit:

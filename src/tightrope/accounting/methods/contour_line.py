@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from tightrope.accounting.bounds import Interval, round_outward
+from tightrope.accounting.bounds import Interval, probability_error_bounds
 from tightrope.accounting.distributions.composition import Composition
 from tightrope.errors import PrecisionError
 from tightrope.numerics.arrays import Complexes, Floats
@@ -520,7 +520,7 @@ class ContourIntegral:
         if epsilon >= self.total.largest_loss + self.total.rounding_error_bound:
             return self.total.infinite_bounds
         if self._underflows_to_zero(epsilon):
-            return round_outward(self.total.infinite_mass, math.ulp(0.0) + self._infinite_error)
+            return probability_error_bounds(self.total.infinite_mass, math.ulp(0.0) + self._infinite_error)
         return self._integrate_stably(epsilon)
 
     def chernoff_bounds(self, epsilon: float) -> Interval:
@@ -529,13 +529,13 @@ class ContourIntegral:
         δ₀ ≤ e^{K(c) − cε} c^c/(1+c)^{1+c} for c > 0, and 1 − δ ≤ e^{K(c) − cε} for −1 < c < 0.
         """
         between_poles = self.lines.between_poles.log_chernoff_bound(epsilon)
-        below = round_outward(-math.expm1(min(between_poles, 0.0)), 8 * ROUND_OFF)[0]
+        below = probability_error_bounds(-math.expm1(min(between_poles, 0.0)), 8 * ROUND_OFF)[0]
         return max(below, self.total.infinite_bounds[0]), self.chernoff_upper_bound(epsilon)
 
     def chernoff_upper_bound(self, epsilon: float) -> float:
         """Return the upper Chernoff bound."""
         above = self.total.infinite_mass + math.exp(min(self.lines.right.log_chernoff_bound(epsilon), 0.0))
-        return round_outward(above, 8 * ROUND_OFF * above + self._infinite_error)[1]
+        return probability_error_bounds(above, 8 * ROUND_OFF * above + self._infinite_error)[1]
 
     @property
     def _infinite_error(self) -> float:
@@ -550,9 +550,9 @@ class ContourIntegral:
         log_value = self.lines.approximate_log_value(epsilon, saddle)
         if log_value > -1 and epsilon < self._approximate_mean(0.0) and self._estimate_between(epsilon) < -1:
             value, error = self.lines.integrate_line(epsilon, between_poles=True)
-            return round_outward(1 - value, error + 4 * ROUND_OFF)
+            return probability_error_bounds(1 - value, error + 4 * ROUND_OFF)
         value, error = self.lines.integrate_line(epsilon, between_poles=False)
-        low, high = round_outward(self.total.infinite_mass + value, error + self._infinite_error)
+        low, high = probability_error_bounds(self.total.infinite_mass + value, error + self._infinite_error)
         return max(low, self.total.infinite_bounds[0]), high
 
     def _mirrored_delta(self, epsilon: float) -> Interval:
@@ -560,8 +560,8 @@ class ContourIntegral:
             self.mirror.append(ContourIntegral.for_source(self.total.reverse_distribution()))
         low, high = self.mirror[0].delta(-epsilon)
         base, factor = -math.expm1(epsilon), math.exp(epsilon)
-        low, _ = round_outward(base + factor * low, 8 * ROUND_OFF * base)
-        _, high = round_outward(base + factor * high, 8 * ROUND_OFF)
+        low, _ = probability_error_bounds(base + factor * low, 8 * ROUND_OFF * base)
+        _, high = probability_error_bounds(base + factor * high, 8 * ROUND_OFF)
         return low, high
 
     def _approximate_mean(self, at: float) -> float:

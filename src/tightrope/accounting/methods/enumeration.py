@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from tightrope.accounting.distributions.atoms import Atoms
-from tightrope.accounting.distributions.composition import Composition, any_of
+from tightrope.accounting.distributions.composition import Composition, probability_of_any
 
 MAX_SUMS = 1 << 15
 """Largest number of sums that are enumerated."""
@@ -36,7 +36,7 @@ def enumerate_composition(total: Composition) -> Atoms | None:
             starts = np.flatnonzero(np.append(True, differs))
             losses, masses = sums[starts], np.add.reduceat(sum_masses, starts)
             merge_distance += float(np.max(sums - np.repeat(losses, np.diff(np.append(starts, len(sums))))))
-    opposite = any_of((law.reverse_infinity_mass, n) for law, n in zip(laws, total.counts, strict=True))
+    opposite = probability_of_any((law.reverse_infinity_mass, n) for law, n in zip(laws, total.counts, strict=True))
     steps = sum(total.counts)
     slack = total.rounding_error_bound + merge_distance + 2.0**-53 * steps * float(np.max(np.abs(losses), initial=0.0))
     return Atoms(

@@ -17,11 +17,11 @@ from typing import NamedTuple, Self
 import numpy as np
 from scipy import special
 
-from tightrope.accounting.bounds import Interval, round_outward
-from tightrope.accounting.distributions.composition import Composition, any_of
+from tightrope.accounting.bounds import Interval, probability_error_bounds
+from tightrope.accounting.distributions.composition import Composition, probability_of_any
 from tightrope.accounting.distributions.loss_cells import LossCells
 from tightrope.accounting.methods.lattice import Lattice, LatticePart
-from tightrope.accounting.methods.lattice_method import SNAP_TOLERANCE, common_step
+from tightrope.accounting.methods.lattice_method import SNAP_TOLERANCE, common_loss_step
 from tightrope.accounting.methods.method import EpsilonGuess, Method
 from tightrope.errors import PrecisionError
 from tightrope.numerics.arrays import Floats
@@ -262,8 +262,10 @@ def compose_on_grid(
     for law_cells in cells:
         parts.append(fold_into_window(law_cells, window, step))
         snapped.append(_LatticeCells.from_cells(parts[-1].cells, step))
-    before_rounding = any_of((law_cells.infinite_mass, n) for law_cells, n in zip(cells, counts, strict=True))
-    infinite = any_of((p.infinite_mass, n) for p, n in zip(snapped, counts, strict=True))
+    before_rounding = probability_of_any(
+        (law_cells.infinite_mass, n) for law_cells, n in zip(cells, counts, strict=True)
+    )
+    infinite = probability_of_any((p.infinite_mass, n) for p, n in zip(snapped, counts, strict=True))
     slacks, squared_ranges, drifts, upper = [], [], [], []
     for law, p, n in zip(total.laws, snapped, counts, strict=True):
         slacks.append(n * (law.rounding_error_bound + p.largest_snap))
@@ -345,7 +347,7 @@ def step_for(total: Composition, points: int, window: GridWindow) -> float:
     step = max(widest / points, extent / (EXTENT_FACTOR * points), 1e-12) if widest > 0 else EMPTY_STEP
     atoms = [law.loss_cells(math.inf) for law in total.laws]
     heavy = [cells.lower[(cells.lower == cells.upper) & (cells.low > HEAVY_ATOM)] for cells in atoms]
-    common = common_step(heavy)
+    common = common_loss_step(heavy)
     return step if common is None or common <= step else common / math.ceil(common / step)
 
 
@@ -406,7 +408,7 @@ class GridMethod(Method):
             if high - low <= NARROW_ENOUGH * low:
                 break
         mass_error = self.total.relative_mass_error
-        return round_outward(low, low * mass_error)[0], round_outward(high, high * mass_error)[1]
+        return probability_error_bounds(low, low * mass_error)[0], probability_error_bounds(high, high * mass_error)[1]
 
     def delta_upper_bound(self, epsilon: float) -> float:
         """Return the upper end alone; since errors fall as h², refinement stops once the upper end is stable."""
@@ -423,7 +425,7 @@ class GridMethod(Method):
             is_stable, high = finer >= high * (1 - STABLE_FALL), min(high, finer)
             if is_stable:
                 break
-        return round_outward(high, high * self.total.relative_mass_error)[1]
+        return probability_error_bounds(high, high * self.total.relative_mass_error)[1]
 
     def approximate_epsilon_at(self, target: float) -> EpsilonGuess | None:
         """Return a guess from the coarsest grid."""

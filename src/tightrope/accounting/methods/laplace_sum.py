@@ -13,7 +13,7 @@ from typing import Protocol
 import numpy as np
 from scipy.special import gammaln
 
-from tightrope.accounting.bounds import Interval, round_outward
+from tightrope.accounting.bounds import Interval, probability_error_bounds
 from tightrope.accounting.distributions.base import FlatForm
 from tightrope.accounting.distributions.composition import Composition
 from tightrope.accounting.methods.method import EpsilonGuess, Method, approximate_epsilon_at, interpolate_epsilon
@@ -440,7 +440,7 @@ class LaplaceSumMethod(Method):
         except PrecisionError:
             return self.fallback.delta(epsilon)
         low, under = low * (1 - self.total.relative_mass_error), under + self._infinite_error
-        return round_outward(self.total.infinite_mass + low, under)[0], self.delta_upper_bound(epsilon)
+        return probability_error_bounds(self.total.infinite_mass + low, under)[0], self.delta_upper_bound(epsilon)
 
     def delta_upper_bound(self, epsilon: float) -> float:
         if epsilon >= self.total.largest_loss + self._rounding_bound(epsilon):
@@ -450,7 +450,7 @@ class LaplaceSumMethod(Method):
         except PrecisionError:
             return self.fallback.delta_upper_bound(epsilon)
         high, over = high * (1 + self.total.relative_mass_error), over + self._infinite_error
-        return round_outward(self.total.infinite_mass + high, over)[1]
+        return probability_error_bounds(self.total.infinite_mass + high, over)[1]
 
     def _rounding_bound(self, epsilon: float) -> float:
         return self.total.rounding_error_bound + self.sum.rounding_error_bound + 4 * ROUND_OFF * abs(epsilon)
@@ -506,7 +506,7 @@ class LaplaceSumMethod(Method):
         return cumulant
 
 
-def flat_sum(total: Composition, fallback: Method) -> LaplaceSumMethod | None:
+def laplace_sum_method(total: Composition, fallback: Method) -> LaplaceSumMethod | None:
     """Return the exact sum if every distribution is flat and they are few, else None."""
     flats = tuple(law.flat_form for law in total.laws if law.flat_form is not None)
     if not flats or len(flats) < len(total.laws):

@@ -11,7 +11,7 @@ import numpy as np
 import scipy
 from scipy.special import logsumexp
 
-from tightrope.accounting.bounds import Interval, join_bounds, round_outward
+from tightrope.accounting.bounds import Interval, join_bounds, probability_error_bounds
 from tightrope.accounting.distributions.atoms import Atoms
 from tightrope.accounting.distributions.composition import Composition
 from tightrope.accounting.methods.lattice import MAX_POINTS, TINY_MASS, Lattice, LatticePart
@@ -25,7 +25,7 @@ SNAP_TOLERANCE = 1e-11
 """Losses this close to a lattice, relative to its step, count as on it; the distance is added to the rounding."""
 
 
-def common_step(all_losses: Sequence[Floats]) -> float | None:
+def common_loss_step(all_losses: Sequence[Floats]) -> float | None:
     """Return the greatest number of which all losses are integer multiples, up to rounding; None if it is too small."""
     losses = np.unique(np.abs(np.concatenate([np.zeros(0), *all_losses])))
     losses = losses[losses > 0]
@@ -167,7 +167,7 @@ class LatticeMethod(Method):
 
     def delta_upper_bound(self, epsilon: float) -> float:
         high, error = self.lattice.delta(epsilon - self.slack)
-        return round_outward(high, error + self.inexact * high)[1]
+        return probability_error_bounds(high, error + self.inexact * high)[1]
 
     def approximate_epsilon_at(self, target: float) -> EpsilonGuess | None:
         return self.lattice.approximate_epsilon_at(target)
@@ -185,17 +185,17 @@ class TwoSidedLatticeMethod(Method):
 
     def delta(self, epsilon: float) -> Interval:
         low, under = self.below.delta(epsilon + self.slack)
-        return round_outward(low, under + self.inexact * low)[0], self.delta_upper_bound(epsilon)
+        return probability_error_bounds(low, under + self.inexact * low)[0], self.delta_upper_bound(epsilon)
 
     def delta_upper_bound(self, epsilon: float) -> float:
         high, over = self.above.delta(epsilon - self.slack)
-        return round_outward(high, over + self.inexact * high)[1]
+        return probability_error_bounds(high, over + self.inexact * high)[1]
 
     def approximate_epsilon_at(self, target: float) -> EpsilonGuess | None:
         return self.above.approximate_epsilon_at(target)
 
 
-def on_lattice(total: Composition) -> Method | None:
+def lattice_method_if_exact(total: Composition) -> Method | None:
     """Return a recurrence for one triple, a lattice for atoms on a common lattice, else None.
 
     Atoms of negligible mass off the lattice (rounded tails of integer tables) count as lost in the upper bound and as
@@ -204,7 +204,7 @@ def on_lattice(total: Composition) -> Method | None:
     laws, counts = [law for law in total.laws if isinstance(law, Atoms)], total.counts
     if len(laws) < len(total.laws):
         return None
-    step = common_step([law.losses[law.masses > NEGLIGIBLE_ATOM] for law in laws])
+    step = common_loss_step([law.losses[law.masses > NEGLIGIBLE_ATOM] for law in laws])
     if step is None or not _fits_lattice(laws, counts, step):
         return None
     parts, moves, off_lattice_masses = [], [], []

@@ -28,7 +28,7 @@ from tightrope.accounting.methods.adaptive_range import AdaptiveRangeMethod, ada
 from tightrope.accounting.methods.enumeration import enumerate_composition, enumerate_reverse_composition
 from tightrope.accounting.methods.grid import GridMethod
 from tightrope.accounting.methods.lattice import Lattice
-from tightrope.accounting.methods.lattice_method import LatticeMethod, on_lattice
+from tightrope.accounting.methods.lattice_method import LatticeMethod, lattice_method_if_exact
 from tightrope.accounting.methods.method import Method
 from tightrope.numerics.arrays import Floats
 from tightrope.numerics.rounding import ROUND_OFF
@@ -133,15 +133,15 @@ def choose_pair_method(total: Composition) -> Method:
         return ClosedFormMethod(Atoms(np.zeros(0), np.zeros(0), 1.0, 1.0, relative_mass_error=nearly))
     if total.counts == (1,) and total.laws[0].profile(np.array([1.0])) is not None:
         return ClosedFormMethod(total.laws[0])
-    if (on_one_lattice := on_lattice(total)) is not None:
+    if (on_one_lattice := lattice_method_if_exact(total)) is not None:
         return on_one_lattice
     if (finite := enumerate_composition(total)) is not None:
         return ClosedFormMethod(finite, "enumeration", cache(lambda: enumerate_reverse_composition(total)))
     # Distributions with densities; the grid is the fallback of all others. Releases of integer noise load none of them.
     from tightrope.accounting.methods.contour import ContourMethod, contour_applies
-    from tightrope.accounting.methods.laplace_sum import flat_sum
+    from tightrope.accounting.methods.laplace_sum import laplace_sum_method
     from tightrope.accounting.methods.smoothing import build_smoothing_method
 
     fallback = build_smoothing_method(total, GridMethod(total))
     applies = contour_applies(total)
-    return ContourMethod(total, fallback) if applies else flat_sum(total, fallback) or fallback
+    return ContourMethod(total, fallback) if applies else laplace_sum_method(total, fallback) or fallback

@@ -14,7 +14,7 @@ from functools import cached_property
 
 import numpy as np
 
-from tightrope.accounting.bounds import Interval, round_outward
+from tightrope.accounting.bounds import Interval, probability_error_bounds
 from tightrope.accounting.distributions.atoms import Atoms
 from tightrope.accounting.distributions.base import LossDistribution
 from tightrope.accounting.distributions.composition import Composition
@@ -26,7 +26,7 @@ from tightrope.accounting.methods.smoothing_line import (
     FiniteLineDistribution,
     LineComponent,
     SmoothLine,
-    on_line,
+    distribution_on_line,
     smooth_line,
     uniform_slack,
 )
@@ -181,7 +181,7 @@ class ChernoffBound:
             log_factor = min(log_factor, math.log(-math.expm1(-distance)))
         rounding = float(error[0]) + 16 * ROUND_OFF * (abs(value) + abs(c * epsilon) + abs(log_factor) + 64)
         log_bound = value - c * epsilon + log_factor + c * self.total.rounding_error_bound + rounding
-        return round_outward(infinite + math.exp(min(log_bound, 0.0)), 8 * ROUND_OFF)[1]
+        return probability_error_bounds(infinite + math.exp(min(log_bound, 0.0)), 8 * ROUND_OFF)[1]
 
     def distance_to_maximum(self, epsilon: float) -> float:
         """Return an upper bound on the largest loss less ε."""
@@ -409,7 +409,7 @@ class SmoothingMethod(Method):
         )
         exact, error = self.separate_atoms.delta(epsilon + slack)
         infinite = self.total.infinite_bounds[0]
-        return round_outward(infinite + exact * (1 - error), 4 * ROUND_OFF * (infinite + exact))[0]
+        return probability_error_bounds(infinite + exact * (1 - error), 4 * ROUND_OFF * (infinite + exact))[0]
 
     def cheap_delta_bound(self, epsilon: float) -> float:
         return self.bounds.delta_chernoff_bound(epsilon)
@@ -438,17 +438,19 @@ class SmoothingMethod(Method):
         if epsilon >= most:
             low, high = self._finite_part(epsilon + slack)[0], self._finite_part(epsilon - slack)[1]
             infinite, error = self.total.infinite_mass, self._infinite_error
-            return round_outward(infinite + low, error)[0], round_outward(infinite + high, error)[1]
+            return probability_error_bounds(infinite + low, error)[0], probability_error_bounds(infinite + high, error)[
+                1
+            ]
         if epsilon > min(0.0, least):
             largest_complement = self._finite_part(epsilon + slack, between_poles=True)[1]
             smallest_complement = self._finite_part(epsilon - slack, between_poles=True)[0]
-            low, _ = round_outward(1 - largest_complement, 4 * ROUND_OFF)
-            _, high = round_outward(1 - smallest_complement, 4 * ROUND_OFF)
+            low, _ = probability_error_bounds(1 - largest_complement, 4 * ROUND_OFF)
+            _, high = probability_error_bounds(1 - smallest_complement, 4 * ROUND_OFF)
             return low, high
         low, high = self.reverse_method._delta_without_fallback(-epsilon)
         base, factor = -math.expm1(epsilon), math.exp(epsilon)
-        low, _ = round_outward(base + factor * low, 8 * ROUND_OFF)
-        _, high = round_outward(base + factor * high, 8 * ROUND_OFF)
+        low, _ = probability_error_bounds(base + factor * low, 8 * ROUND_OFF)
+        _, high = probability_error_bounds(base + factor * high, 8 * ROUND_OFF)
         return low, high
 
     @property
@@ -493,7 +495,7 @@ class SmoothingMethod(Method):
     def _affordable_line(self, position: Position, epsilon: float) -> SmoothedLineSums:
         """Return a line with the least affordable smoothing."""
         c = point_at_position(position)
-        laws = [on_line(law, c) for law in self.total.laws]
+        laws = [distribution_on_line(law, c) for law in self.total.laws]
         cumulant = math.fsum(n * law.cumulant for law, n in zip(laws, self.total.counts, strict=True))
         error = math.fsum(n * law.error for law, n in zip(laws, self.total.counts, strict=True))
         deviation = math.sqrt(math.fsum(n * law.variance for law, n in zip(laws, self.total.counts, strict=True)))

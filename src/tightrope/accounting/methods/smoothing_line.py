@@ -190,11 +190,11 @@ def _log_moment_values(law: LossDistribution, z: Complexes) -> tuple[Complexes, 
 
 
 def uniform_slack(law: LossDistribution) -> float:
-    """Return a bound on the error of every loss, beyond the part that ``on_line`` accounts for."""
+    """Return a bound on the error of every loss, beyond the part that ``distribution_on_line`` accounts for."""
     return 0.0 if isinstance(law, Atoms) and law.rounding_error_bounds is not None else law.rounding_error_bound
 
 
-def on_line(law: LossDistribution, c: float) -> LineDistribution:
+def distribution_on_line(law: LossDistribution, c: float) -> LineDistribution:
     """Return the distribution on the line through c."""
     return (
         FiniteLineDistribution.from_law(law, c) if isinstance(law, Atoms) else MomentLineDistribution.from_law(law, c)

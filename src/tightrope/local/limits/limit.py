@@ -13,7 +13,7 @@ from scipy.special import ndtr
 
 from tightrope.errors import InputError
 from tightrope.numerics.arrays import Floats
-from tightrope.numerics.checks import check_positive, check_probability, non_negative
+from tightrope.numerics.checks import check_non_negative, check_positive, check_probability
 from tightrope.numerics.distributions import normalize_distribution
 from tightrope.numerics.divergences import HELLINGER, KL, TOTAL_VARIATION
 from tightrope.numerics.root_finding import bisect_integer, bracket_by_doubling
@@ -128,8 +128,8 @@ class Hypotheses:
         for name in ("kl", "reverse_kl"):
             value = getattr(self, name)
             if value != math.inf:
-                non_negative(name, value)
-        hellinger = non_negative("hellinger", self.hellinger)
+                check_non_negative(name, value)
+        hellinger = check_non_negative("hellinger", self.hellinger)
         object.__setattr__(self, "hellinger", min(hellinger, 2 * self.total_variation))
 
     @classmethod
@@ -152,7 +152,7 @@ class Hypotheses:
         >>> round(Hypotheses.from_normal_shift(1.0).total_variation, 9)
         0.382924923
         """
-        gap = non_negative("distance", distance)
+        gap = check_non_negative("distance", distance)
         kl = gap * gap / 2
         return cls(float(2 * ndtr(gap / 2) - 1), kl, kl, -2 * math.expm1(-gap * gap / 8))
 

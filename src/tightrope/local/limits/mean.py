@@ -18,7 +18,7 @@ from tightrope.local.limits.limit import COSTS, Cost, Hypotheses, Limit, lower_b
 from tightrope.local.limits.testing import Assouad, LeCam, best_risk
 from tightrope.local.limits.van_trees import ProportionLimit
 from tightrope.numerics.arrays import Floats
-from tightrope.numerics.checks import check_finite, check_integer, check_positive, check_probability, non_negative
+from tightrope.numerics.checks import check_finite, check_integer, check_non_negative, check_positive, check_probability
 from tightrope.numerics.distributions import normalize_stochastic_matrix
 from tightrope.numerics.root_finding import find_crossing
 
@@ -58,8 +58,8 @@ class Packing:
     @classmethod
     def from_numbers(cls, *, log_count: float, information: float, distance: float) -> Packing:
         """Return a packing from bounds; ``information`` ≥ KL(P_v‖R) for every v, so it also bounds the capacity."""
-        divergence = non_negative("information", information)
-        count = non_negative("log_count", log_count)
+        divergence = check_non_negative("information", information)
+        count = check_non_negative("log_count", log_count)
         return cls(count, divergence, divergence, check_probability("distance", distance))
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from tightrope.errors import InputError
 from tightrope.local.limits.constraint import ReportDivergence
 from tightrope.local.limits.limit import Cost, Limit, fewest_people, lower_bound
-from tightrope.numerics.checks import check_integer, check_positive, check_probability, inner_probability
+from tightrope.numerics.checks import check_inner_probability, check_integer, check_positive, check_probability
 
 MAX_COMPOSED_REPORTS = 10**7
 """With more reports than this only the closed-form bounds are used, without the exact composition."""
@@ -122,8 +122,8 @@ class Testing:
 
     def people(self, type_one_error: float, type_two_error: float) -> int:
         """Return a lower bound on the people that a test with these errors needs. Both must be in (0, 1)."""
-        alpha = inner_probability("type_one_error", type_one_error)
-        beta = inner_probability("type_two_error", type_two_error)
+        alpha = check_inner_probability("type_one_error", type_one_error)
+        beta = check_inner_probability("type_two_error", type_two_error)
         if self.divergence.kl == 0 and alpha + beta < 1:
             raise InputError(
                 "hypotheses", self.divergence, "distributions whose reports differ", "no number of people is enough"

@@ -18,7 +18,7 @@ from tightrope.channels import SymmetricChannel
 from tightrope.local.mechanisms.means import MeanOracle
 from tightrope.local.mechanisms.response import Response, k_randomized_response, response_with_erasure
 from tightrope.local.parts.estimates import Shares, Tally, tail_interval
-from tightrope.local.parts.losses import WORD, Change, checked_epsilon, favored_weight, join_changes
+from tightrope.local.parts.losses import WORD, Change, checked_epsilon, favored_weight, join_report_changes
 from tightrope.local.parts.values import check_bounds, check_categories, check_reals
 from tightrope.mechanisms.discrete.integer_weights import LARGEST_STEP
 from tightrope.numerics.arrays import Floats
@@ -236,7 +236,7 @@ class Mixture(MeanOracle):
     @property
     def report_change_probabilities(self) -> Change:
         """The change between the two ends, which is the largest for both kinds of reports."""
-        return join_changes(
+        return join_report_changes(
             (self.cell_probability, self.window.report_change_probabilities),
             (1 - self.cell_probability, self.bit.report_change_probabilities),
         )

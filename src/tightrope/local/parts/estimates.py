@@ -10,7 +10,7 @@ from scipy.special import betainc, betaincinv, ndtri
 
 from tightrope.errors import InputError
 from tightrope.numerics.arrays import Floats
-from tightrope.numerics.checks import check_integer, inner_probability
+from tightrope.numerics.checks import check_inner_probability, check_integer
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -39,7 +39,7 @@ def simultaneous_z_score(confidence: float, of: int = 1) -> float:
     >>> round(simultaneous_z_score(0.95), 6), round(simultaneous_z_score(0.95, of=1024), 4)
     (1.959964, 4.0612)
     """
-    missed = (1 - inner_probability("confidence", confidence)) / of
+    missed = (1 - check_inner_probability("confidence", confidence)) / of
     return float(-ndtri(missed / 2))
 
 
@@ -52,7 +52,7 @@ def tail_interval(counts: NDArray[np.int64], people: int, confidence: float, of:
     >>> [round(float(end[0]), 6) for end in tail_interval(np.array([5]), 10, 0.95, 1)]
     [0.187086, 0.812914]
     """
-    missed = (1 - inner_probability("confidence", confidence)) / (2 * of)
+    missed = (1 - check_inner_probability("confidence", confidence)) / (2 * of)
     some, not_all = np.maximum(counts, 1), np.minimum(counts, people - 1)
     lower = np.where(counts > 0, betaincinv(some, people - some + 1, missed), 0.0)
     upper = np.where(counts < people, betaincinv(not_all + 1, people - not_all, 1 - missed), 1.0)

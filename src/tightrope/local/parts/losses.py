@@ -32,14 +32,14 @@ Change = tuple[Fraction, Fraction]
 """Probabilities (up, down), up > down > 0, of reports under the first value; exchanged under the second."""
 
 
-def join_changes(*parts: tuple[Fraction, Change]) -> Change:
+def join_report_changes(*parts: tuple[Fraction, Change]) -> Change:
     """Return a change that dominates a public random choice among ``parts``, which are (probability, change).
 
     It is (rη, η) / (r − 1), with the largest odds r and the expected η: this dominates every change with odds ≤ r and
     the same η.
 
     >>> half, quarter, third = Fraction(1, 2), Fraction(1, 4), Fraction(1, 3)
-    >>> join_changes((half, (3 * quarter, quarter)), (half, (2 * third, third)))
+    >>> join_report_changes((half, (3 * quarter, quarter)), (half, (2 * third, third)))
     (Fraction(5, 8), Fraction(5, 24))
     """
     odds = max(up / down for _, (up, down) in parts)

@@ -15,7 +15,7 @@ from tightrope.errors import InputError
 from tightrope.local.mechanisms.means import MeanOracle
 from tightrope.local.mechanisms.oracle import FrequencyOracle
 from tightrope.local.parts.losses import checked_epsilon
-from tightrope.numerics.checks import check_integer, inner_probability, non_negative
+from tightrope.numerics.checks import check_inner_probability, check_integer, check_non_negative
 from tightrope.numerics.root_finding import find_crossing
 from tightrope.randomness.bits import Source
 
@@ -100,7 +100,7 @@ def shuffled_delta(epsilon: float, *, local_epsilon: float, people: int) -> floa
     >>> shuffled_delta(0.1, local_epsilon=1.0, people=10_000) < 1e-6
     True
     """
-    level, local = non_negative("epsilon", epsilon), checked_epsilon(local_epsilon)
+    level, local = check_non_negative("epsilon", epsilon), checked_epsilon(local_epsilon)
     others = check_integer("people", people, at_least=2, remedy="nobody hides among no others") - 1
     if level >= local:
         return 0.0
@@ -140,7 +140,7 @@ def shuffled_epsilon(delta: float, *, local_epsilon: float, people: int) -> floa
     >>> round(shuffled_epsilon(1e-6, local_epsilon=1.0, people=10_000), 3)
     0.053
     """
-    wanted, high = inner_probability("delta", delta), checked_epsilon(local_epsilon)
+    wanted, high = check_inner_probability("delta", delta), checked_epsilon(local_epsilon)
     if shuffled_delta(0.0, local_epsilon=local_epsilon, people=people) <= wanted:
         return 0.0
 
@@ -159,7 +159,7 @@ def shuffled_closed_form(delta: float, *, local_epsilon: float, people: int) -> 
     >>> shuffled_closed_form(1e-6, local_epsilon=1.0, people=10_000) < 0.4
     True
     """
-    wanted, local = inner_probability("delta", delta), checked_epsilon(local_epsilon)
+    wanted, local = check_inner_probability("delta", delta), checked_epsilon(local_epsilon)
     count = check_integer("people", people, at_least=2)
     most = math.log(count) - math.log(16 * math.log(2 / wanted))
     if not local <= most:

@@ -39,7 +39,7 @@ from tightrope.local.parts.estimates import BiasedEstimates, Shares, Tally, on_s
 from tightrope.local.parts.losses import checked_epsilon
 from tightrope.local.parts.values import check_bounds
 from tightrope.local.studies.planning import cap_total_variation, choose_mechanism, plan
-from tightrope.numerics.checks import inner_probability
+from tightrope.numerics.checks import check_inner_probability
 from tightrope.tables.labels import Labels, Name
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ class Study:
         mechanism_choices(self.question)
         object.__setattr__(self, "epsilon", checked_epsilon(self.epsilon))
         if self.total_variation is not None:
-            eta = inner_probability("total_variation", self.total_variation, "leave it out for no such limit")
+            eta = check_inner_probability("total_variation", self.total_variation, "leave it out for no such limit")
             object.__setattr__(self, "total_variation", eta)
         self._check_question_fields()
         self._check_choice()

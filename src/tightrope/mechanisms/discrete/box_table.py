@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 from tightrope.accounting.distributions.atoms import Atoms
 from tightrope.accounting.privacy_loss import PrivacyLoss
 from tightrope.errors import InputError
-from tightrope.mechanisms.discrete.integer_weights import first_at_most, symmetric_quantile
+from tightrope.mechanisms.discrete.integer_weights import first_survival_at_most, symmetric_quantile
 from tightrope.mechanisms.discrete.noise_table import NoiseTable
-from tightrope.mechanisms.discrete.table_loss import SMALLEST_TABLE_LOSS, log_ratios, snap_losses
+from tightrope.mechanisms.discrete.table_loss import SMALLEST_TABLE_LOSS, snap_losses, weight_log_ratios
 from tightrope.numerics.arrays import Floats
-from tightrope.numerics.checks import check_integer, inner_probability
+from tightrope.numerics.checks import check_inner_probability, check_integer
 from tightrope.numerics.rounding import ROUND_OFF
 from tightrope.randomness.alias_sampler import BITS, TOTAL
 from tightrope.randomness.bits import Source, Stream
@@ -115,17 +115,19 @@ class BoxLosses:
             raise InputError("sensitivity", shift, f"at most {MOST_PAIRS // count} for this noise", "coarser units")
         probabilities, differences = self._norm_weights[1], range(min(shift, count - 1) + 1)
         points = [self._point_counts(difference, shift) for difference in range(shift + 1)]
-        log_ratios = [self._log_weight_ratios(difference) for difference in differences]
+        weight_log_ratios = [self._log_weight_ratios(difference) for difference in differences]
         near = [
             points[difference][: count - difference] * probabilities[: count - difference] for difference in differences
         ]
         far = [points[difference][: count - difference] * probabilities[difference:] for difference in differences[1:]]
-        losses = np.concatenate([ratio for ratio, _ in log_ratios] + [-ratio for ratio, _ in log_ratios[1:]])
+        losses = np.concatenate(
+            [ratio for ratio, _ in weight_log_ratios] + [-ratio for ratio, _ in weight_log_ratios[1:]]
+        )
         infinite = 0.0
         for difference, counts in enumerate(points):
             start = max(count - difference, 0)
             infinite += float(np.dot(counts[start:], probabilities[start:]))
-        slack = max(slack for _, slack in log_ratios) + SMALLEST_TABLE_LOSS
+        slack = max(slack for _, slack in weight_log_ratios) + SMALLEST_TABLE_LOSS
         atoms = Atoms.merge_losses(
             losses,
             np.concatenate([*near, *far]),
@@ -152,7 +154,7 @@ class BoxLosses:
         if apart not in self._ratios_by_distance:
             weights = self._norm_weights[0]
             pairs = list(zip(weights[: len(weights) - apart], weights[apart:], strict=True))
-            losses, slack = snap_losses(log_ratios(pairs), ())
+            losses, slack = snap_losses(weight_log_ratios(pairs), ())
             self._ratios_by_distance[apart] = np.where(np.abs(losses) < SMALLEST_TABLE_LOSS, 0.0, losses), slack
         return self._ratios_by_distance[apart]
 
@@ -264,8 +266,8 @@ class BoxTable:
 
     def half_width(self, confidence: float) -> int:
         """Return the smallest w with P(|X_i| ≤ w) ≥ confidence."""
-        outside = 1 - Fraction(inner_probability("confidence", confidence))
-        return first_at_most(self.survival_probability, outside / 2)
+        outside = 1 - Fraction(check_inner_probability("confidence", confidence))
+        return first_survival_at_most(self.survival_probability, outside / 2)
 
     def draw_points(self, size: int, randomness: Source | None = None) -> NDArray[np.int64]:
         """Draw ``size`` independent points, shape [size, dimension], exactly; by default from the operating system."""

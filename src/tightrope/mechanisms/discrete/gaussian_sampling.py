@@ -20,7 +20,7 @@ from tightrope.mechanisms.discrete.integer_tables import check_scale_range
 from tightrope.mechanisms.discrete.integer_weights import ONE, fixed_point_exponential
 from tightrope.mechanisms.mechanism import Mechanism
 from tightrope.numerics.arrays import Integers
-from tightrope.numerics.checks import check_integer, check_positive, inner_probability
+from tightrope.numerics.checks import check_inner_probability, check_integer, check_positive
 from tightrope.randomness.alias_sampler import TOTAL, WORDS_AT_ONCE, AliasSampler
 from tightrope.randomness.bits import Source, Stream, Words
 from tightrope.randomness.integers import bernoulli_from_bits, falling_exponential, uniform_below
@@ -322,7 +322,7 @@ class LargeGaussian(Mechanism):
 
     def quantile(self, p: float) -> int:
         """Return the smallest x with P(X ≤ x) ≥ p, up to ±1; raises ``InputError`` unless 0 < p < 1."""
-        return math.ceil(self.scale * float(special.ndtri(inner_probability("p", p))) - 0.5)
+        return math.ceil(self.scale * float(special.ndtri(check_inner_probability("p", p))) - 0.5)
 
     def half_width(self, confidence: float) -> int:
         """Return the smallest w with P(|X| ≤ w) ≥ confidence, or the next integer.
@@ -330,7 +330,7 @@ class LargeGaussian(Mechanism):
         P(X > w) ≤ (1 + 1/(12 scale²)) Φ(−(w + ½)/scale): e^{−x²/2σ²} is at most 1 + 1/(24σ²) times its mean over
         [x − ½, x + ½], and Z is at least scale √(2π).
         """
-        outside = (1 - inner_probability("confidence", confidence)) / (2 + 1 / (6 * self.scale**2))
+        outside = (1 - check_inner_probability("confidence", confidence)) / (2 + 1 / (6 * self.scale**2))
         return math.ceil(-self.scale * float(special.ndtri(outside / UPWARDS)) * UPWARDS - 0.5)
 
     def sample(self, size: int, randomness: Source | None = None) -> NDArray[np.int64]:

@@ -23,7 +23,13 @@ from tightrope.mechanisms.discrete.integer_weights import (
     fixed_point_powers,
 )
 from tightrope.mechanisms.discrete.noise_table import NoiseTable, build_noise_table
-from tightrope.numerics.checks import check_integer, check_nonempty, check_positive, check_probability, non_negative
+from tightrope.numerics.checks import (
+    check_integer,
+    check_non_negative,
+    check_nonempty,
+    check_positive,
+    check_probability,
+)
 from tightrope.randomness.alias_sampler import BITS
 
 PRIVATE_SIDE = 1 - 2.0**-48
@@ -173,7 +179,7 @@ def optimal_table(points: Points) -> NoiseTable:
     check_nonempty("points", pairs, "say [(1, 1e-6)]")
     requested: list[tuple[float, float]] = []
     for pair in pairs:
-        epsilon, delta = min(non_negative("epsilon", pair[0]), LARGEST_STEP), check_probability("delta", pair[1])
+        epsilon, delta = min(check_non_negative("epsilon", pair[0]), LARGEST_STEP), check_probability("delta", pair[1])
         if not delta < 1:
             raise InputError("delta", delta, "below 1", "leave out this point: it holds for every mechanism")
         if delta < NEGLIGIBLE_DELTA and not epsilon >= 1 / LARGEST_SCALE:
@@ -186,17 +192,17 @@ def build_with_least_margin(build: Callable[[float], NoiseTable], sensitivity: i
     """Return the first table over ``MARGINS`` whose certified profile meets every point for that sensitivity."""
     for margin in MARGINS:
         table = build(margin)
-        if meets_points(table.atoms_for_shift(sensitivity), points):
+        if table_meets_points(table.atoms_for_shift(sensitivity), points):
             return table
     raise InputError("delta", [d for _, d in points], "at least 1e-24, or 0", "such a budget needs delta=0 noise")
 
 
-def meets_points(atoms: Atoms, points: Points) -> bool:
+def table_meets_points(atoms: Atoms, points: Points) -> bool:
     """Return whether an upper bound on δ(ε_i), rounding included, is at most δ_i for every point."""
-    return largest_excess(atoms, points) <= 0
+    return largest_delta_excess(atoms, points) <= 0
 
 
-def largest_excess(atoms: Atoms, points: Points) -> float:
+def largest_delta_excess(atoms: Atoms, points: Points) -> float:
     """Return the largest excess of an upper bound on δ(ε_i), rounding included, over δ_i; at most 0 if all are met."""
     epsilons = np.array([epsilon for epsilon, _ in points])
     above = atoms.profile(epsilons - atoms.rounding_error_bound) * (1 + 2.0**-51 * (len(atoms.losses) + 8))

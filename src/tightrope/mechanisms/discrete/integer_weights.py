@@ -16,7 +16,7 @@ from itertools import accumulate
 from typing import Any, NamedTuple, Self
 
 from tightrope.errors import InputError
-from tightrope.numerics.checks import inner_probability
+from tightrope.numerics.checks import check_inner_probability
 from tightrope.numerics.root_finding import bisect_integer, bracket_by_doubling
 from tightrope.randomness.alias_sampler import TOTAL
 
@@ -87,16 +87,16 @@ def symmetric_quantile(survival: Callable[[int], Fraction], p: float) -> int:
 
     Raises ``InputError`` unless 1e−30 ≤ p < 1.
     """
-    p = inner_probability("p", p)
+    p = check_inner_probability("p", p)
     if not p >= SMALLEST_PROBABILITY:
         raise InputError("p", p, f"at least {SMALLEST_PROBABILITY}", "use a larger probability")
     target = Fraction(p)
     if target > survival(0):  # P(X ≤ x) ≥ p ⇔ P(X > x) ≤ 1 − p, x ≥ 0
-        return first_at_most(survival, 1 - target)
-    return -first_at_most(lambda x: target - survival(x), Fraction(0), strict=True)
+        return first_survival_at_most(survival, 1 - target)
+    return -first_survival_at_most(lambda x: target - survival(x), Fraction(0), strict=True)
 
 
-def first_at_most(survival: Callable[[int], Fraction], target: Fraction, *, strict: bool = False) -> int:
+def first_survival_at_most(survival: Callable[[int], Fraction], target: Fraction, *, strict: bool = False) -> int:
     """Return the smallest x ≥ 0 with survival(x) ≤ target, for a non-increasing function.
 
     ``strict``: instead the smallest x ≥ 0 with survival(x) > target, for a non-decreasing function.

@@ -23,13 +23,13 @@ from tightrope.mechanisms.discrete.integer_weights import (
     PlateauTail,
     TableFields,
     Tail,
-    first_at_most,
+    first_survival_at_most,
     normalize_weights,
     suffix_sums,
     symmetric_quantile,
 )
 from tightrope.mechanisms.discrete.table_loss import loss_atoms
-from tightrope.numerics.checks import check_integer, inner_probability
+from tightrope.numerics.checks import check_inner_probability, check_integer
 from tightrope.randomness.alias_sampler import BITS, TOTAL, WORDS_AT_ONCE, AliasSampler
 from tightrope.randomness.bits import Source, Stream
 from tightrope.randomness.loops import Loop, choose_outcomes, compiled_loop
@@ -46,7 +46,7 @@ def normalize_float_weights(
     """Return the fields of ``NoiseTable.from_probabilities``."""
     raw, tail = raw_weights(half), None
     if tail_ratio is not None:
-        ratio = inner_probability("tail_ratio", tail_ratio)
+        ratio = check_inner_probability("tail_ratio", tail_ratio)
         if not math.exp(-LARGEST_STEP) <= ratio <= 1 - 1 / LARGEST_SCALE:
             raise InputError("tail_ratio", ratio, "between e^-40 and 1 - 1e-6", "change the units, or end the table")
         mantissa, exponent = math.frexp(ratio)
@@ -286,8 +286,8 @@ class NoiseTable:
 
     def half_width(self, confidence: float) -> int:
         """Return the smallest w with P(|X| ≤ w) ≥ confidence."""
-        outside = 1 - Fraction(inner_probability("confidence", confidence))
-        return first_at_most(self.survival_probability, outside / 2)
+        outside = 1 - Fraction(check_inner_probability("confidence", confidence))
+        return first_survival_at_most(self.survival_probability, outside / 2)
 
     @cached_property
     def table_sampler(self) -> TableSampler:

@@ -17,11 +17,11 @@ from tightrope.errors import InputError
 from tightrope.mechanisms.discrete.box_table import AnyTable
 from tightrope.mechanisms.discrete.integer_mechanism import WIDEST_SUMMAND, Integers, add_noise, count_entries
 from tightrope.mechanisms.discrete.integer_tables import gaussian_table
-from tightrope.mechanisms.discrete.integer_weights import first_at_most, symmetric_quantile
+from tightrope.mechanisms.discrete.integer_weights import first_survival_at_most, symmetric_quantile
 from tightrope.mechanisms.discrete.noise_table import NoiseTable
-from tightrope.mechanisms.discrete.table_loss import LOSS_ROUNDING, log_ratios
+from tightrope.mechanisms.discrete.table_loss import LOSS_ROUNDING, weight_log_ratios
 from tightrope.mechanisms.mechanism import Mechanism
-from tightrope.numerics.checks import check_integer, check_positive, inner_probability
+from tightrope.numerics.checks import check_inner_probability, check_integer, check_positive
 from tightrope.randomness.alias_sampler import TOTAL, WORDS_AT_ONCE
 from tightrope.randomness.bits import Source, Stream, Words
 from tightrope.randomness.integers import uniform_below
@@ -70,7 +70,7 @@ def linear_atoms(table: NoiseTable, factor: int, shift: int) -> Atoms:
         points.append((interpolated_weight(cell, rest), interpolated_weight(cell - steps, 0)))
     common = [(p, q) for p, q in points if p and q]
     masses: defaultdict[float, int] = defaultdict(int)
-    for loss, (p, _) in zip(log_ratios(common).tolist(), common, strict=True):
+    for loss, (p, _) in zip(weight_log_ratios(common).tolist(), common, strict=True):
         masses[loss] += p
     whole = 2 * factor * TOTAL
     infinite = sum(p for p, q in points if not q) / whole
@@ -181,8 +181,8 @@ class WidenedNoise(Mechanism):
 
     def half_width(self, confidence: float) -> int:
         """Return the smallest w with P(|X| ≤ w) ≥ confidence."""
-        outside = 1 - Fraction(inner_probability("confidence", confidence))
-        return first_at_most(self.survival_probability, outside / 2)
+        outside = 1 - Fraction(check_inner_probability("confidence", confidence))
+        return first_survival_at_most(self.survival_probability, outside / 2)
 
     def sample(self, size: int, randomness: Source | None = None) -> Integers:
         """Return ``size`` independent draws, shape [size]: 64-bit integers, or Python integers if those could overflow.

@@ -81,7 +81,7 @@ def loss_atoms(table: NoiseTable, shift: int) -> Atoms:
             whole * stay,
         )
     common = [(n, f) for n, f in zip(overlap.near, overlap.far, strict=True) if n and f]
-    losses, slack = snap_losses(log_ratios(common), table.steps)
+    losses, slack = snap_losses(weight_log_ratios(common), table.steps)
     losses, slack = np.where(np.abs(losses) < SMALLEST_TABLE_LOSS, 0.0, losses), slack + SMALLEST_TABLE_LOSS
     masses: defaultdict[float, int] = defaultdict(int, {0.0: overlap.middle} if overlap.middle else {})
     for loss, (near, far) in zip(losses.tolist(), common, strict=True):
@@ -98,7 +98,7 @@ def _sum_tail_periods(weights: list[int], head: int, stay: int) -> list[int]:
     return [w * stay for w in weights[:head]] + [w << BITS for w in weights[head:]]
 
 
-def log_ratios(pairs: list[tuple[int, int]]) -> Floats:
+def weight_log_ratios(pairs: list[tuple[int, int]]) -> Floats:
     """Return log(near / far) for positive integers."""
     try:
         quotients = [(n - f) / f if n >= f else (n - f) / n for n, f in pairs]

@@ -17,7 +17,7 @@ from itertools import accumulate, islice
 import numpy as np
 
 from tightrope.errors import InputError, PrecisionError
-from tightrope.mechanisms.discrete.integer_tables import PRIVATE_SIDE, meets_points, optimal_table
+from tightrope.mechanisms.discrete.integer_tables import PRIVATE_SIDE, optimal_table, table_meets_points
 from tightrope.mechanisms.discrete.integer_weights import DIGITS, LARGEST_STEP, ONE, Tail, fixed_point_exponential
 from tightrope.mechanisms.discrete.noise_table import NoiseTable, build_noise_table
 from tightrope.numerics.arrays import Floats
@@ -185,7 +185,7 @@ def holds_at_all_shifts(table: NoiseTable, points: Sequence[tuple[float, float]]
     For unimodal tables (checked in integers) the largest shift dominates all others (theory §4).
     """
     shifts = range(sensitivity if table.is_unimodal else 1, sensitivity + 1)
-    return all(meets_points(table.atoms_for_shift(shift), points) for shift in shifts)
+    return all(table_meets_points(table.atoms_for_shift(shift), points) for shift in shifts)
 
 
 def repair_share(weights: Floats, points: Sequence[tuple[float, float]], sensitivity: int) -> float:

@@ -9,7 +9,7 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
-from tightrope.documents.budget import Budget, at_most
+from tightrope.documents.budget import Budget, float_at_most
 from tightrope.errors import InputError
 from tightrope.numerics.arrays import Floats
 
@@ -47,7 +47,7 @@ class PrivacyTarget:
         """
         if not isinstance(budget, Budget):
             raise InputError("budget", budget, "a Budget", "try tightrope.Budget(epsilon=1, delta=1e-6)")
-        points, cap = list(budget.rounded_points), at_most(budget.delta)
+        points, cap = list(budget.rounded_points), float_at_most(budget.delta)
         is_implied = any(delta <= cap for _, delta in points)
         cap_point = None if is_implied else (max(CERTAIN_LOSS, *(epsilon for epsilon, _ in points)), cap)
         points += [cap_point] if cap_point else []

@@ -10,7 +10,7 @@ from statistics import median
 from msgspec import structs
 
 from tightrope.documents.days import TIME_UNITS, time_text
-from tightrope.documents.escaping import escape_control_chars, part_named
+from tightrope.documents.escaping import escape_control_chars, range_part_text
 from tightrope.documents.numbers import (
     DOWN,
     MISSING,
@@ -224,7 +224,7 @@ def _shown_row(
     """Return one group as displayed: its bands named by their edges, its measures times the factor."""
     keys = tuple(record.get(name) for name in by)
     bands = {
-        index: part_named(key, edges_by_name[name])
+        index: range_part_text(key, edges_by_name[name])
         for index, (name, key) in enumerate(zip(by, keys, strict=True))
         if edges_by_name.get(name)
     }

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 
 from tightrope.errors import InputError
 from tightrope.numerics.arrays import Floats, Integers
-from tightrope.numerics.distributions import check_probabilities, in_doubles, normalize_distribution
+from tightrope.numerics.distributions import check_probabilities, distribution_in_doubles, normalize_distribution
 
 PAIRS_PER_BLOCK = 1 << 17
 """Number of pairs computed at a time: one megabyte, which fits the cache."""
@@ -185,7 +185,7 @@ def normalize_if_needed(name: str, values: ArrayLike, size: int) -> Floats:
     A sum within rounding of 1 is left alone: dividing would turn equal masses of two distributions into unequal ones,
     which can matter for large costs. Raises ``InputError`` for an invalid distribution (``check_probabilities``).
     """
-    masses = check_probabilities(name, in_doubles(name, values), size)
+    masses = check_probabilities(name, distribution_in_doubles(name, values), size)
     total = float(masses.sum())
     return masses if abs(total - 1) <= 4 * np.finfo(float).eps else masses / total
 

@@ -22,8 +22,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from tightrope.errors import InputError
-from tightrope.numerics.arrays import Floats, Integers, array_of
-from tightrope.numerics.checks import non_negative
+from tightrope.numerics.arrays import Floats, Integers, numeric_array
+from tightrope.numerics.checks import check_non_negative
 from tightrope.numerics.distributions import SUM_TOLERANCE
 from tightrope.numerics.root_finding import bisect_integer
 from tightrope.randomness.alias_sampler import TOTAL
@@ -64,7 +64,7 @@ def encode_groups(group: MembershipGroup, names: Sequence[MembershipGroup], coun
         objects[:] = group
         given = objects
     else:
-        given = array_of("group", group, "one name, or a name for each value")
+        given = numeric_array("group", group, "one name, or a name for each value")
     if given.shape != (count,):
         shown = f"groups of shape {given.shape}"
         raise InputError("group", shown, f"one of {list(names)}, or one for each of {count} values")
@@ -216,7 +216,7 @@ def normalize_group_weights(
         return [1 / len(laws)] * len(laws)
     if not isinstance(weights, Mapping) or set(weights) != set(laws):
         raise InputError("weights", weights, f"one weight for each of {list(laws)}")
-    values = [non_negative(f"weight of {group!r}", weights[group]) for group in laws]
+    values = [check_non_negative(f"weight of {group!r}", weights[group]) for group in laws]
     if not sum(values) > 0:
         raise InputError("weights", weights, "weights with a positive sum")
     return [weight / sum(values) for weight in values]
@@ -349,7 +349,7 @@ class CouplingMechanism:
         >>> coin.apply([0, 1, 1], ["b", "a", "a"]).shape
         (3,)
         """
-        array = array_of("values", values, "whole numbers of shape [k]")
+        array = numeric_array("values", values, "whole numbers of shape [k]")
         if array.ndim != 1 or (array.dtype.kind not in "iu" and array.size):
             shown = f"{array.dtype} of shape {array.shape}"
             raise InputError("values", shown, "whole numbers of shape [k]", "number the points of the support from 0")

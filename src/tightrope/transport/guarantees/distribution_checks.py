@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tightrope.errors import InputError
-from tightrope.numerics.arrays import array_of
+from tightrope.numerics.arrays import numeric_array
 from tightrope.numerics.checks import Real, check_nonempty, check_probability
 from tightrope.numerics.distributions import normalize_distribution, normalize_stochastic_matrix
 from tightrope.transport.costs.costs import CostLike, as_cost, raise_cost_to_power
@@ -133,7 +133,7 @@ def output_law(mechanism: Any, side: Side) -> Probabilities:
         group, law = _group_and_law(side)
         return mechanism.exact_output_law(group, law)
     expected = "a CouplingMechanism, a channel or a matrix of shape [n, m]"
-    matrix = array_of("mechanism", getattr(mechanism, "matrix", mechanism), expected)
+    matrix = numeric_array("mechanism", getattr(mechanism, "matrix", mechanism), expected)
     if matrix.ndim != 2 or matrix.dtype.kind not in "iuf":
         raise InputError("mechanism", mechanism, expected)
     rows = matrix.astype(np.float64)
@@ -196,7 +196,7 @@ def _mass_outside(relation: ArrayLike, source: ArrayLike, target: ArrayLike) -> 
         ExactDistribution.from_probabilities("target", target),
     )
     expected = f"truth values of shape {(len(source_law), len(target_law))}"
-    allowed = array_of("relation", relation, expected)
+    allowed = numeric_array("relation", relation, expected)
     if allowed.dtype != np.bool_ or allowed.shape != (len(source_law), len(target_law)):
         raise InputError("relation", f"{allowed.dtype} of shape {allowed.shape}", expected)
     plan = coupling(source_law.float_masses, target_law.float_masses, np.where(allowed, 0.0, 1.0)).plan
@@ -239,7 +239,7 @@ def optimally_lifted(relation: ArrayLike, source: ArrayLike, target: ArrayLike, 
     checked_cost, order = as_cost(cost), check_order(p)
     if not lifted(relation, source, target):
         return False
-    allowed = array_of("relation", relation, "truth values")
+    allowed = numeric_array("relation", relation, "truth values")
     values = checked_cost.to_matrix()
     if math.isinf(order):
         within_radius = allowed & (values <= wasserstein(source, target, checked_cost, p=order) * (1 + COST_TOLERANCE))

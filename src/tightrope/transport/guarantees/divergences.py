@@ -13,7 +13,7 @@ from fractions import Fraction
 from typing import Literal
 
 from tightrope.errors import InputError
-from tightrope.numerics.checks import check_integer, check_probability, non_negative
+from tightrope.numerics.checks import check_integer, check_non_negative, check_probability
 from tightrope.numerics.divergences import CHI_SQUARED, HELLINGER, KL, NAMED, Divergence
 from tightrope.numerics.rounding import round_outward, to_float
 
@@ -159,7 +159,7 @@ class DistributionGuarantee:
     points: bool = False
 
     def __post_init__(self) -> None:
-        non_negative("epsilon", self.epsilon)
+        check_non_negative("epsilon", self.epsilon)
         if self.divergence not in (*F_DIVERGENCES, "max"):
             raise InputError("divergence", self.divergence, f"one of {[*F_DIVERGENCES, 'max']}")
         if self.metric not in (None, "W1", "Winf"):

@@ -15,8 +15,8 @@ from tightrope.accounting.neighbors import Neighbors
 from tightrope.accounting.privacy_loss import PrivacyLoss
 from tightrope.errors import InputError
 from tightrope.mechanisms.discrete.integer_mechanism import IntegerMechanism
-from tightrope.numerics.arrays import Floats, Integers, array_of
-from tightrope.numerics.checks import check_integer, check_positive, inner_probability, non_negative
+from tightrope.numerics.arrays import Floats, Integers, numeric_array
+from tightrope.numerics.checks import check_inner_probability, check_integer, check_non_negative, check_positive
 from tightrope.numerics.divergences import INFINITE_EPSILON
 from tightrope.randomness.bits import Source
 from tightrope.transport.couplings.mechanism import CouplingMechanism
@@ -74,7 +74,7 @@ class LearnedLaws:
 
         (2ε, δ, η): a larger ``epsilon`` has a smaller δ. Any ε ≥ 0 is valid; choose it by the resulting δ.
         """
-        epsilon = non_negative("epsilon", epsilon)
+        epsilon = check_non_negative("epsilon", epsilon)
         deltas = [learned.max_divergence_deltas(epsilon) for learned in self.groups.values()]
         variations = sorted(learned.total_variation for learned in self.groups.values())
         delta_plus, delta_minus = (min(1.0, max(parts) + TABLE_ROUNDING) for parts in zip(*deltas, strict=True))
@@ -99,7 +99,7 @@ def learn_laws(counts: Mapping[Group, ArrayLike], *, failure: float = 0.05, smoo
     if empty_groups:
         raise InputError("counts", empty_groups, "positive in total for every group", "leave these groups out")
     return _estimate_laws(
-        checked_counts, 0, (inner_probability("failure", failure), check_positive("smoothing", smoothing)), None
+        checked_counts, 0, (check_inner_probability("failure", failure), check_positive("smoothing", smoothing)), None
     )
 
 
@@ -126,7 +126,7 @@ def learn_laws_privately(
     """
     if not isinstance(noise, IntegerMechanism):
         raise InputError("noise", noise, "an integer mechanism", "for example tightrope.discrete_laplace(scale=2)")
-    checked_counts, checked_failure = _check_counts(counts), inner_probability("failure", failure)
+    checked_counts, checked_failure = _check_counts(counts), check_inner_probability("failure", failure)
     loss_factors = {Neighbors.ADD_REMOVE: 1, Neighbors.REPLACE_ONE: 2}
     if neighbors not in loss_factors:
         raise InputError("neighbors", neighbors, f"one of {[kind.value for kind in loss_factors]}")
@@ -157,7 +157,7 @@ def one_draw_from_samples(mechanism: CouplingMechanism, samples: int, *, failure
     >>> round(one_draw_from_samples(fitted, 100_000).total_variation, 4)
     0.0101
     """
-    samples, failure = check_integer("samples", samples), inner_probability("failure", failure)
+    samples, failure = check_integer("samples", samples), check_inner_probability("failure", failure)
     points, groups = len(next(iter(mechanism.groups.values()))), len(mechanism.groups)
     variation = round_up(math.sqrt((points * math.log(2) + math.log(groups / failure)) / (2 * samples)))
     variation = min(1.0, variation + TABLE_ROUNDING)
@@ -218,7 +218,7 @@ def _check_counts(counts: Mapping[Group, ArrayLike]) -> dict[Group, Integers]:
         raise InputError("counts", counts, "a mapping from the name of each group to its counts")
     checked_counts: dict[Group, Integers] = {}
     for group, cells in counts.items():
-        array = array_of(f"counts of {group!r}", cells, "whole numbers >= 0, one a point of the support")
+        array = numeric_array(f"counts of {group!r}", cells, "whole numbers >= 0, one a point of the support")
         if array.ndim != 1 or not array.size or array.dtype.kind not in "iu" or not array.min() >= 0:
             raise InputError(f"counts of {group!r}", array.dtype.name, "whole numbers >= 0, one a point of the support")
         total = float(array.sum(dtype=np.float64))

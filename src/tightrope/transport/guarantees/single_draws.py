@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from tightrope.accounting.privacy_loss import PrivacyLoss
 from tightrope.errors import InputError
 from tightrope.mechanisms.pairs import approx_dp
-from tightrope.numerics.checks import check_probability, non_negative
+from tightrope.numerics.checks import check_non_negative, check_probability
 from tightrope.numerics.divergences import INFINITE_EPSILON, NAMED
 from tightrope.transport.couplings.mechanism import CouplingMechanism
 from tightrope.transport.exact.plan import ExactDistribution
@@ -82,7 +82,7 @@ def one_draw(
     >>> round(one_draw(epsilon=0.1, total_variations=(0.02, 0.03)).total_variation, 12)
     0.05
     """
-    epsilon = non_negative("epsilon", epsilon)
+    epsilon = check_non_negative("epsilon", epsilon)
     first, second = (check_probability("total_variations", value) for value in total_variations)
     delta_plus, delta_minus = (check_probability("deltas", value) for value in deltas)
     delta = _chain_deltas(delta_plus, epsilon, delta_minus)
