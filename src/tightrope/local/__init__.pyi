@@ -8,13 +8,13 @@ from .collection import to_arrow as to_arrow
 from .mechanisms.bounded_mean import duchi as duchi
 from .mechanisms.bounded_mean import hybrid as hybrid
 from .mechanisms.bounded_mean import piecewise as piecewise
-from .mechanisms.hadamard_response import hadamard as hadamard
 from .mechanisms.local_hashing import hashing as hashing
 from .mechanisms.registry import register_distribution as register_distribution
 from .mechanisms.registry import register_mean as register_mean
 from .mechanisms.response import binary_with_erasure as binary_with_erasure
 from .mechanisms.response import k_randomized_response as k_randomized_response
 from .mechanisms.response import response_with_erasure as response_with_erasure
+from .mechanisms.subset import hadamard as hadamard
 from .mechanisms.subset import subset_selection as subset_selection
 from .mechanisms.unary import rappor as rappor
 from .mechanisms.unary import unary_encoding as unary_encoding

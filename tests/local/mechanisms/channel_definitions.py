@@ -8,10 +8,9 @@ from itertools import combinations, product
 from math import comb
 
 from tightrope import local
-from tightrope.local.mechanisms.hadamard_response import Hadamard
 from tightrope.local.mechanisms.local_hashing import Hashing
 from tightrope.local.mechanisms.response import Response
-from tightrope.local.mechanisms.subset import SubsetSelection
+from tightrope.local.mechanisms.subset import Hadamard, SubsetSelection
 from tightrope.local.mechanisms.unary import UnaryEncoding
 
 MAKERS = {

@@ -20,6 +20,7 @@ from tightrope.local.limits.bayes_limit import largest_probability
 from tightrope.local.limits.fisher_information import (
     SINGLE_SIZES,
     ChannelColumns,
+    ProportionLimit,
     independent_trace_bound,
     mean_reciprocal,
     open_answer_trace,
@@ -28,7 +29,6 @@ from tightrope.local.limits.fisher_information import (
     search_concentration,
 )
 from tightrope.local.limits.limit import LOWERING_FACTOR, Limit, fewest_people, lower_bound, people_not_excluded
-from tightrope.local.limits.van_trees import ProportionLimit
 from tightrope.numerics.arrays import Floats
 from tightrope.numerics.checks import check_integer, check_positive
 

@@ -13,10 +13,9 @@ from tightrope.channels import kernel
 from tightrope.documents.budget import Guarantee
 from tightrope.errors import InputError
 from tightrope.local.limits.constraint import AnyMechanism, Constraint
-from tightrope.local.limits.fisher_information import mean_on_sphere
+from tightrope.local.limits.fisher_information import ProportionLimit, mean_on_sphere
 from tightrope.local.limits.limit import COSTS, Cost, Hypotheses, Limit, lower_bound
 from tightrope.local.limits.testing import Assouad, LeCam, best_risk
-from tightrope.local.limits.van_trees import ProportionLimit
 from tightrope.numerics.arrays import Floats
 from tightrope.numerics.checks import check_finite, check_integer, check_non_negative, check_positive, check_probability
 from tightrope.numerics.distributions import normalize_stochastic_matrix

@@ -17,11 +17,11 @@ from tightrope.errors import InputError
 from tightrope.local.limits.bayes import BayesProblem
 from tightrope.local.limits.bayes_limit import Bayes
 from tightrope.local.limits.constraint import make_constraint
+from tightrope.local.limits.fisher_information import ProportionLimit
 from tightrope.local.limits.frequencies import FrequenciesLimit
 from tightrope.local.limits.limit import Cost, Hypotheses, make_hypotheses, resolve_cost_function
 from tightrope.local.limits.mean import BallLimit, Fano, MomentLimit, Packing
 from tightrope.local.limits.testing import Assouad, LeCam, Testing
-from tightrope.local.limits.van_trees import ProportionLimit
 from tightrope.numerics.arrays import Floats
 from tightrope.numerics.checks import check_finite, check_integer, check_positive
 from tightrope.numerics.distributions import normalize_distribution

@@ -6,12 +6,11 @@ from collections.abc import Callable
 
 from tightrope.errors import InputError
 from tightrope.local.mechanisms.bounded_mean import duchi, hybrid, piecewise
-from tightrope.local.mechanisms.hadamard_response import hadamard
 from tightrope.local.mechanisms.local_hashing import hashing
 from tightrope.local.mechanisms.means import MeanOracle
 from tightrope.local.mechanisms.oracle import FrequencyOracle
 from tightrope.local.mechanisms.response import k_randomized_response
-from tightrope.local.mechanisms.subset import subset_selection
+from tightrope.local.mechanisms.subset import hadamard, subset_selection
 from tightrope.local.mechanisms.unary import unary_encoding
 
 Oracle = FrequencyOracle | MeanOracle

@@ -10,8 +10,8 @@ from scipy.special import ndtr
 from tightrope import Guarantee, gaussian
 from tightrope.channels import Channel, extremal, published, suprema
 from tightrope.papers import instances
-from tightrope.papers.gi.asymptotics import distance_to_gaussian
 from tightrope.papers.gi.contraction import kept_by_erasure, lemma_3
+from tightrope.papers.gi.regions import distance_to_gaussian
 from tightrope.papers.item import (
     Effort,
     Item,

@@ -19,7 +19,7 @@ from tightrope.tables.labels import CELL, MAX_GRID_CELLS, Axis, Labels, Name, ad
 from tightrope.transport.costs.costs import Cost
 from tightrope.transport.costs.graphs import grid
 from tightrope.transport.costs.points import line
-from tightrope.transport.solvers.discrete import DiscreteCost
+from tightrope.transport.solvers.closed_form import DiscreteCost
 
 DISCRETE = "discrete"
 MAX_CATEGORIES = 10_000

@@ -16,8 +16,8 @@ from tightrope.errors import PrecisionError
 from tightrope.numerics.arrays import Floats, Integers
 from tightrope.transport.costs.costs import Cost, Matrix
 from tightrope.transport.costs.points import Points
+from tightrope.transport.solvers.closed_form import LongFloats, is_monge, north_west_staircase, staircase_potentials
 from tightrope.transport.solvers.libraries import network_simplex
-from tightrope.transport.solvers.monotone import LongFloats, is_monge, north_west_staircase, staircase_potentials
 from tightrope.transport.solvers.result import (
     Coupling,
     certify_dual,

@@ -23,7 +23,7 @@ from tightrope.numerics.distributions import normalize_distribution
 from tightrope.transport.costs.costs import Cost, CostLike, as_cost, group_weights, raise_cost_to_power
 from tightrope.transport.costs.graphs import Graph
 from tightrope.transport.costs.points import Line
-from tightrope.transport.solvers.discrete import DiscreteCost, median_law
+from tightrope.transport.solvers.closed_form import DiscreteCost, median_law
 from tightrope.transport.solvers.optimal import check_order, coupling
 from tightrope.transport.solvers.result import DUAL_ROUNDING, Coupling, rounding_margin
 

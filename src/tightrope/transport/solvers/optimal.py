@@ -28,8 +28,13 @@ from tightrope.numerics.checks import Real
 from tightrope.transport.costs.costs import Cost, CostLike, as_cost, normalize_if_needed, raise_cost_to_power
 from tightrope.transport.costs.graphs import Graph
 from tightrope.transport.costs.points import Line, Points
-from tightrope.transport.solvers.discrete import DiscreteCost, stay_in_place_coupling
-from tightrope.transport.solvers.monotone import MASS_BITS, line_cost, north_west_staircase
+from tightrope.transport.solvers.closed_form import (
+    MASS_BITS,
+    DiscreteCost,
+    line_cost,
+    north_west_staircase,
+    stay_in_place_coupling,
+)
 from tightrope.transport.solvers.result import MARGINAL_TOLERANCE, Coupling, entry_indices
 
 ARC_PRICING_PAIRS = 1 << 20
@@ -152,7 +157,7 @@ def _gap_is_explained(result: Coupling, cost: Cost) -> bool:
 def _solve_finite_order(cost: Cost, source: Floats, target: Floats) -> Coupling:
     """Return the coupling of least mean cost by the usual method for the type of the cost."""
     if isinstance(cost, Line):
-        from tightrope.transport.solvers.monotone import monotone_coupling
+        from tightrope.transport.solvers.closed_form import monotone_coupling
 
         return monotone_coupling(cost, source, target)
     if isinstance(cost, Graph):

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tightrope.errors import InputError
 from tightrope.transport.couplings.mechanism import CouplingMechanism
 from tightrope.transport.solvers.barycenter import barycenter
-from tightrope.transport.solvers.discrete import DiscreteCost
+from tightrope.transport.solvers.closed_form import DiscreteCost
 from tightrope.transport.solvers.optimal import coupling
 
 
