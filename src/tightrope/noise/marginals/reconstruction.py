@@ -28,7 +28,7 @@ from tightrope.noise.marginals.workload import (
     subsets,
 )
 from tightrope.numerics.arrays import Floats
-from tightrope.numerics.checks import inner_probability
+from tightrope.numerics.checks import check_inner_probability
 from tightrope.numerics.root_finding import bisect_real
 from tightrope.numerics.rounding import ROUND_OFF
 from tightrope.randomness.alias_sampler import TOTAL
@@ -255,7 +255,7 @@ def half_width(terms: Sequence[NoiseTerm], tables: Sequence[NoiseTable], outside
     ``terms``: the error as a sum over noises of ``tables``, by position. Raises ``PrecisionError`` if it cannot be
     bounded so closely: some noise is too wide for the grid, or its tail too heavy.
     """
-    allowed = inner_probability("outside", outside)
+    allowed = check_inner_probability("outside", outside)
     deviation = math.sqrt(math.fsum(_term_variance(term, tables) for term in terms))
     if not deviation > 0:
         return 0.0
