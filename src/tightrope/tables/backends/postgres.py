@@ -150,6 +150,8 @@ _FORMATS_BY_OID = {
 }
 """Formats by the fixed oids of PostgreSQL's own types: bool, bytea, int2, int4, int8, float4, float8, text, varchar,
 char(n), name, uuid, date, timestamp, timestamptz. Bytes are for jobs; they cannot be keys."""
+SUPPORTED_TYPES = "a number, text, boolean, uuid, date or timestamp, or an enum"
+"""The types in an error about a column of another type."""
 
 EXTRA = "postgres"
 SCHEMES = ("postgresql://", "postgres://")

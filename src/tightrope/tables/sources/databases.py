@@ -290,8 +290,7 @@ def open_postgres(url: str, table: str) -> Table:
     def select_formats(names: Sequence[str]) -> dict[str, ColumnFormat]:
         for name in names:
             if formats[name] == UNSUPPORTED_FORMAT:
-                expected = "a number, text, boolean, uuid, date or timestamp, or an enum"
-                raise SchemaError("column", name, expected, "cast it in a view")
+                raise SchemaError("column", name, postgres.SUPPORTED_TYPES, "cast it in a view")
         return {name: formats[name] for name in names}
 
     def read_columns(names: Sequence[str]) -> RowSource:
