@@ -18,7 +18,7 @@ from lines import Line, add_json_option, exit_status, write_results
 from tightrope.documents import Budget
 from tightrope.noise.compare import calibrate_families
 from tightrope.noise.composed.candidates import CompositionProblem
-from tightrope.noise.composed.composed_noise import ComposedNoise, best_shape, composed_noise
+from tightrope.noise.composed.composed_noise import ComposedNoise, best_composed_shape, composed_noise
 from tightrope.noise.families import ExponentialPowerFamily
 from tightrope.noise.program.request import ErrorCost
 
@@ -92,7 +92,7 @@ def standard_variances(epsilon: float, delta: float, releases: int, noise: Compo
 def exponential_power_text(epsilon: float, delta: float, releases: int) -> str:
     """Return the variance of the best exponential-power noise, with its power."""
     problem = CompositionProblem(((epsilon, delta),), releases, 1, ErrorCost.from_argument("squared"))
-    power, candidate = best_shape(problem, ExponentialPowerFamily())
+    power, candidate = best_composed_shape(problem, ExponentialPowerFamily())
     return f"{candidate.cost:.7g} ({power:.2f})"
 
 

@@ -15,7 +15,7 @@ from tightrope import reporting
 from tightrope.documents.numbers import one_in_text, percent_text, significant_text
 from tightrope.documents.release import PLANNED, PlannedRelease
 from tightrope.errors import InputError, PlanError
-from tightrope.reporting.wording.answers import Row, rounded_row
+from tightrope.reporting.wording.answers import Row, rounded_answer_row
 
 pytestmark = pytest.mark.usefixtures("planned_once")
 
@@ -95,7 +95,7 @@ def test_no_name_commands_a_terminal(answers, flights):
     ],
 )
 def test_plus_minus_agrees_with_from_and_to(row, decimals, said):
-    text = rounded_row(Row((), *row), decimals)
+    text = rounded_answer_row(Row((), *row), decimals)
     assert (text.value, text.plus_minus_text, text.lower, text.upper) == said
 
 

@@ -57,10 +57,10 @@ def test_a_wrong_engine_is_refuted(monkeypatch):
 
 
 def test_a_wrong_lower_bound_is_not_confirmed(monkeypatch):
-    honest = dual.proven_least
+    honest = dual.proven_least_cost
     from tightrope.noise.program import certificate as noise_certificate
 
-    monkeypatch.setattr(noise_certificate, "proven_least", lambda *asked: honest(*asked) * 1.0001)
+    monkeypatch.setattr(noise_certificate, "proven_least_cost", lambda *asked: honest(*asked) * 1.0001)
     certificate = tr.least_noise(tr.Budget(epsilon=1, delta="1e-7"), sensitivity=3).certificate
     changed = json.loads(to_json_text(certificate.to_document()))
     assert worst_verdict(check_document(json.dumps(changed))) != CONFIRMED

@@ -25,7 +25,7 @@ from tightrope.documents.release import results_csv
 from tightrope.errors import NOTHING_SPENT, InsufficientBudgetError, OutputError
 from tightrope.reporting import html
 from tightrope.reporting.wording import sentences
-from tightrope.reporting.wording.answers import extra_columns, printed_row, shown_answers
+from tightrope.reporting.wording.answers import extra_columns, printed_answer_row, shown_answers
 from tightrope.reporting.wording.promise import privacy_promise
 from tightrope.reporting.wording.sentences import bias_statements
 
@@ -215,7 +215,7 @@ def _print_answers(result: ReleaseResult, folder: Path, entries_before: int, *, 
                 echo_lines(sentences.NOTHING_SHOWN)
                 continue
             names, besides = extra_columns(answer)
-            texts = [(row.key_labels, printed_row(answer, row)) for row in answer.rows[:PRINTED_ROWS]]
+            texts = [(row.key_labels, printed_answer_row(answer, row)) for row in answer.rows[:PRINTED_ROWS]]
             rows = [
                 [*labels, text.value, text.plus_minus_text, *said]
                 for (labels, text), said in zip(texts, besides, strict=False)

@@ -16,7 +16,7 @@ from tightrope.accounting.privacy_loss import PrivacyLoss
 from tightrope.documents.budget import Budget, float_at_most
 from tightrope.ledger.chain import canonical_json
 from tightrope.mechanisms.discrete.box_table import table_from_data
-from tightrope.noise.coarse_losses import certified_loss
+from tightrope.noise.coarse_losses import certified_noise_loss
 from tightrope.noise.worst_split import CompositionGroup, NoiseSpec, SelectedNoise, SplitBounds, worst_split_loss
 from tightrope.numerics.root_finding import bisect_real
 
@@ -139,7 +139,7 @@ def has_same_noise(text: str, other: str) -> bool:
 
 def compose_records(records: Sequence[tuple[NoiseRecord, int]], window: LossLattice) -> LossPMF:
     """Return the composed distribution of several releases, each run the given number of times, declared together."""
-    loss_from_weights = cache(certified_loss)
+    loss_from_weights = cache(certified_noise_loss)
     units = [unit for record, times in records for unit in record.composed_units * times]
     groups_of_vectors = [unit for unit in units for _ in unit.noise_specs]
     choices = [choice for record, times in records for group in record.choices * times for choice in group]

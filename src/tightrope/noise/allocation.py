@@ -20,7 +20,7 @@ from tightrope.documents.budget import Budget
 from tightrope.errors import InputError, InsufficientBudgetError
 from tightrope.mechanisms.discrete.box_table import AnyTable
 from tightrope.mechanisms.discrete.integer_tables import optimal_table
-from tightrope.noise.coarse_losses import CoarseLosses, certified_loss
+from tightrope.noise.coarse_losses import CoarseLosses, certified_noise_loss
 from tightrope.noise.families import (
     LaplaceFamily,
     NoiseFamily,
@@ -274,7 +274,7 @@ class NoiseSearch:
                 map(cache(lambda weights: weights.integer_table()), self._family_weights(families, trial_size))
             )
             try:
-                certified = cache(certified_loss)
+                certified = cache(certified_noise_loss)
                 losses = [
                     certified(table, group.bounds_splits)
                     for table, group in zip(tables, self._groups_of_vectors, strict=True)

@@ -35,8 +35,8 @@ from tightrope.noise.parameter_search import (
     MakeLoss,
     ParameterRange,
     ParameterSearch,
-    bracket_root,
-    close_bracket,
+    bracket_parameter,
+    close_parameter_bracket,
 )
 from tightrope.numerics.checks import check_integer, check_positive
 from tightrope.numerics.root_finding import find_root
@@ -71,9 +71,9 @@ def guess_start(make_loss: MakeLoss, points: Iterable[tuple[float, float]], with
 
     search = ParameterSearch(make_loss, moment_excess, within)
     try:
-        good, bad = bracket_root(search, None)
+        good, bad = bracket_parameter(search, None)
         if good is not None and bad is not None:
-            guess = close_bracket(search, good, bad, GUESS_TOLERANCE).parameter
+            guess = close_parameter_bracket(search, good, bad, GUESS_TOLERANCE).parameter
             return replace(
                 search.parameter_range, initial_guess=guess, loss_falls=good.log_parameter > bad.log_parameter
             )
@@ -176,8 +176,8 @@ def calibrate(
     search = ParameterSearch(make_loss, constraints.budget_excess, parameter_range)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PrecisionWarning)  # of parameters that are not the answer
-        good, bad = bracket_root(search, increasing)
-        result = close_bracket(search, good, bad, tolerance) if good is not None and bad is not None else good
+        good, bad = bracket_parameter(search, increasing)
+        result = close_parameter_bracket(search, good, bad, tolerance) if good is not None and bad is not None else good
         if result is None:
             raise constraints.unmet_budget_error(cast(EvaluatedParameter, bad))
         wide_epsilons = constraints.wide_bracket_epsilons(result.loss)

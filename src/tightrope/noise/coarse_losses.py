@@ -212,7 +212,7 @@ def _end_atoms(
     return LossCells(lower, upper, p * (1 - fraction), p * fraction, infinite, infinite)
 
 
-def certified_loss(table: AnyTable, fast: bool) -> Callable[[int], LossCells]:
+def certified_noise_loss(table: AnyTable, fast: bool) -> Callable[[int], LossCells]:
     """Return the loss under a shift from the integer weights, raised by its rounding errors.
 
     ``fast``: in coarse cells, if the table has them.

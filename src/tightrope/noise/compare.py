@@ -30,7 +30,7 @@ from tightrope.mechanisms.gaussian import gaussian
 from tightrope.mechanisms.mechanism import Mechanism
 from tightrope.noise.calibrate import calibrate
 from tightrope.noise.composed.candidates import CompositionProblem
-from tightrope.noise.composed.composed_noise import best_shape
+from tightrope.noise.composed.composed_noise import best_composed_shape
 from tightrope.noise.families import NoiseFamily, RealTwin, ShapedFamily, registered_families
 from tightrope.noise.family_weights import LISTED_NATS, NoiseRequirement
 from tightrope.noise.least_noise import LeastNoise, least_noise
@@ -304,7 +304,7 @@ def _calibrate_family(family: NoiseFamily, points: PrivacyPoints, sensitivity: i
         guess = max(family.guess_size(epsilon or delta, need) for epsilon, delta in points)
         return find_least_noise(lambda size: family.make_noise(size, need), points, guess)
     # Shape and scale are searched in floats; the scale then grows until the table meets the points.
-    shape, candidate = best_shape(
+    shape, candidate = best_composed_shape(
         CompositionProblem(tuple(points), 1, sensitivity, ErrorCost.from_argument("absolute")), family
     )
     shaped_family = family.with_shape(shape)

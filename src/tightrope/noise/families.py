@@ -26,7 +26,7 @@ from tightrope.mechanisms.laplace import discrete_laplace, laplace
 from tightrope.mechanisms.mechanism import Mechanism
 from tightrope.mechanisms.staircase import discrete_staircase, staircase
 from tightrope.mechanisms.truncated_laplace import discrete_truncated_laplace, truncated_laplace
-from tightrope.noise.family_weights import LISTED_NATS, FloatWeights, NoiseRequirement, cell_count
+from tightrope.noise.family_weights import LISTED_NATS, FloatWeights, NoiseRequirement, noise_cell_count
 from tightrope.numerics.arrays import Floats
 
 Indices = np.ndarray[tuple[int], np.dtype[np.int64]]
@@ -186,7 +186,7 @@ class LaplaceFamily(NoiseFamily):
         return need.shift / epsilon
 
     def candidate_noise_distributions(self, problem: RepeatedReleases) -> Sequence[LatticeHeights]:
-        return (LatticeHeights(lambda size: np.arange(cell_count(SEARCHED_NATS * size))),)
+        return (LatticeHeights(lambda size: np.arange(noise_cell_count(SEARCHED_NATS * size))),)
 
 
 # Discrete Gaussian: e^{−x²/2σ²}; nearly optimal for many answers.
@@ -217,11 +217,11 @@ class GaussianFamily(NoiseFamily):
         reach = math.sqrt(2 * problem.tail_depth)
         return (
             SizedWeights(
-                lambda size: np.exp(-((np.arange(cell_count(reach * size)) / size) ** 2) / 2),
+                lambda size: np.exp(-((np.arange(noise_cell_count(reach * size)) / size) ** 2) / 2),
                 problem.gaussian_scale,
                 lambda size: (
                     2 * size**2,
-                    np.arange(cell_count(math.sqrt(2 * SEARCHED_NATS) * size), dtype=np.int64) ** 2,
+                    np.arange(noise_cell_count(math.sqrt(2 * SEARCHED_NATS) * size), dtype=np.int64) ** 2,
                 ),
             ),
         )
@@ -254,7 +254,7 @@ class RoundedGaussianFamily(NoiseFamily):
         reach = math.sqrt(2 * problem.tail_depth)
 
         def rounded_weights(size: float) -> Floats:
-            edges = log_ndtr((0.5 - np.arange(1, cell_count(reach * size) + 1)) / size)  # P(X ≥ k), k = 1, 2, …
+            edges = log_ndtr((0.5 - np.arange(1, noise_cell_count(reach * size) + 1)) / size)  # P(X ≥ k), k = 1, 2, …
             inner = np.exp(edges[:-1]) * -np.expm1(edges[1:] - edges[:-1])
             return np.concatenate([[1 - 2 * math.exp(edges[0])], inner])
 
@@ -306,15 +306,17 @@ class StaircaseFamily(NoiseFamily):
         shift = problem.shift
 
         def staircase_heights(high: int, size: float) -> Indices:
-            return shift * ((np.arange(cell_count(SEARCHED_NATS * size)) + shift - high) // shift)
+            return shift * ((np.arange(noise_cell_count(SEARCHED_NATS * size)) + shift - high) // shift)
 
-        return [LatticeHeights(partial(staircase_heights, high)) for high in first_widths(shift, MAX_FIRST_WIDTHS)]
+        return [
+            LatticeHeights(partial(staircase_heights, high)) for high in first_plateau_widths(shift, MAX_FIRST_WIDTHS)
+        ]
 
 
-def first_widths(shift: int, most: int) -> list[int]:
+def first_plateau_widths(shift: int, most: int) -> list[int]:
     """Return the widths of the first plateau that are tried: about ``most`` of 1..shift.
 
-    >>> first_widths(3, 12)
+    >>> first_plateau_widths(3, 12)
     [1, 2, 3]
     """
     return sorted({1 + round(i * (shift - 1) / most) for i in range(most + 1)})
@@ -393,7 +395,7 @@ class TruncatedLaplaceFamily(NoiseFamily):
 
         def truncated_heights(end: float, size: float) -> Indices:
             del size
-            heights = STEP_PARTS * np.arange(cell_count(end) + 1, dtype=np.int64)
+            heights = STEP_PARTS * np.arange(noise_cell_count(end) + 1, dtype=np.int64)
             heights[-1] += round(-STEP_PARTS * math.log(max(end - math.floor(end), 1e-3)))
             return heights
 
@@ -432,7 +434,7 @@ class ExponentialPowerFamily(ShapedFamily):
         return FloatWeights(np.exp(-((np.arange(count) / scale) ** self.power)))
 
     def listed_weights(self, scale: float, nats: float) -> Floats:
-        reach = np.arange(cell_count(scale * nats ** (1 / self.power)) + 1)
+        reach = np.arange(noise_cell_count(scale * nats ** (1 / self.power)) + 1)
         return np.asarray(np.exp(-((reach / scale) ** self.power)), dtype=np.float64)
 
     @property

@@ -134,7 +134,7 @@ class FloatWeights:
         return probabilities, np.log(probabilities)
 
 
-def cell_count(count: float) -> int:
+def noise_cell_count(count: float) -> int:
     """Return a number of cells as an integer; ``InsufficientBudgetError`` if it is too large to be listed."""
     if not count < MAX_CELLS:
         raise InsufficientBudgetError(

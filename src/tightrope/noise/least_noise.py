@@ -29,7 +29,7 @@ from tightrope.noise.program.certificate import (
     table_document,
 )
 from tightrope.noise.program.closed_form import cost_from_tails
-from tightrope.noise.program.request import ErrorCost, PrivacyTarget, Shape, parse_shape
+from tightrope.noise.program.request import ErrorCost, PrivacyTarget, Shape, parse_noise_shape
 from tightrope.noise.program.search import least_table
 from tightrope.numerics.checks import Real, check_integer
 from tightrope.numerics.root_finding import Side, find_crossing
@@ -85,7 +85,7 @@ def least_noise(
     >>> round(noise.mean_absolute_error, 6), noise.certificate.gap < 1e-6
     (2.860785, True)
     """
-    error_cost, checked_shape = ErrorCost.from_argument(cost), parse_shape(shape)
+    error_cost, checked_shape = ErrorCost.from_argument(cost), parse_noise_shape(shape)
     release_count = check_integer("releases", releases)
     if isinstance(budget, Budget) and budget.tradeoff is not None:
         if not (integer and sensitivity == 1 and release_count == 1):

@@ -237,7 +237,7 @@ class ParameterSearch:
             length *= 2
 
 
-def bracket_root(search: ParameterSearch, increasing: bool | None) -> Bracket:
+def bracket_parameter(search: ParameterSearch, increasing: bool | None) -> Bracket:
     """Return a parameter that meets the budget and one that violates it.
 
     The second is None if even the most useful end of the range meets the budget; the first is None if even the most
@@ -336,7 +336,7 @@ class _RootBracket:
         return min(max(log_parameter, low + INWARD_FRACTION * gap), high - INWARD_FRACTION * gap)
 
 
-def close_bracket(
+def close_parameter_bracket(
     search: ParameterSearch, good: EvaluatedParameter, bad: EvaluatedParameter, tolerance: float
 ) -> EvaluatedParameter:
     """Narrow a bracket to the tolerance (integers: to neighbors) and return the end that meets the budget.

@@ -29,10 +29,10 @@ from tightrope.noise.program.certificate import (
     realized_guarantee,
 )
 from tightrope.noise.program.closed_form import packing_bound, round_up
-from tightrope.noise.program.dual import DualMultiplier, proven_least
+from tightrope.noise.program.dual import DualMultiplier, proven_least_cost
 from tightrope.noise.program.repair import ReferenceWeights
 from tightrope.noise.program.request import ErrorCost, PrivacyTarget, Shape
-from tightrope.noise.program.search import best_staircase, least_table, proving_multipliers, searchable_points
+from tightrope.noise.program.search import best_staircase, least_table, proving_multipliers, searchable_budget_points
 from tightrope.numerics.arrays import Floats
 from tightrope.numerics.checks import Real, check_positive
 
@@ -361,7 +361,7 @@ def _noise_certificate(
 def real_bound(target: PrivacyTarget, lattice: RealLattice) -> tuple[float, tuple[DualMultiplier, ...]]:
     """Return a lower bound on the cost of real noise that meets the guarantee, with the multipliers that prove it."""
     multipliers = proving_multipliers(target, lattice.cell_count, lattice.costs_below)
-    bound = proven_least(multipliers, lattice.costs_below, "any") * lattice.cost_unit
+    bound = proven_least_cost(multipliers, lattice.costs_below, "any") * lattice.cost_unit
     return max(
         float(np.nextafter(bound * (1 - 2.0**-50), -np.inf)), float(lattice.cost.values_at(np.zeros(1))[0])
     ), multipliers
@@ -403,4 +403,4 @@ def _cap_at_cost(bound: float, cost: float) -> float:
 
 def _estimated_width(target: PrivacyTarget) -> int:
     """Return the approximate width of the noise in sensitivities."""
-    return len(ReferenceWeights.from_points(searchable_points(target), 1).weights)
+    return len(ReferenceWeights.from_points(searchable_budget_points(target), 1).weights)

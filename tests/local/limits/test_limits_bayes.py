@@ -16,7 +16,7 @@ from tightrope.channels.suprema import printed_contraction
 from tightrope.documents import Guarantee
 from tightrope.errors import InputError
 from tightrope.local import limits
-from tightrope.local.limits.bayes_limit import largest_probability
+from tightrope.local.limits.bayes_limit import largest_guess_probability
 from tightrope.local.limits.methods import by_contraction, by_information
 
 FREE = Guarantee(math.inf, 0.0, 1.0)
@@ -158,7 +158,7 @@ def test_unbounded_priors_and_many_values() -> None:
 
 @given(st.floats(0.001, 0.999), st.floats(0.0, 3.0))
 def test_the_largest_share_is_where_the_divergence_is_the_information(ball: float, information: float) -> None:
-    p = float(largest_probability(information, np.array([ball]))[0])
+    p = float(largest_guess_probability(information, np.array([ball]))[0])
     assert p >= ball
     if p < 1:
         at = special.rel_entr(p, ball) + special.rel_entr(1 - p, 1 - ball)
@@ -220,4 +220,4 @@ def test_the_largest_share_allows_for_rounding(known: float) -> None:
     """KL(p‖b) of a p near b is computed to 1e−16 alone: p must not come out below the true one."""
     for base in (0.1, 0.5, 0.9):
         truth = base + math.sqrt(2 * known * base * (1 - base)) * (1 - 1e-6)
-        assert float(largest_probability(known, np.array([base]))[0]) >= truth
+        assert float(largest_guess_probability(known, np.array([base]))[0]) >= truth

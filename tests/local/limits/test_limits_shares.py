@@ -20,11 +20,11 @@ from tightrope.errors import InputError
 from tightrope.local import limits
 from tightrope.local.limits.fisher_information import (
     ChannelColumns,
+    dirichlet_prior_information,
     independent_trace_bound,
-    max_tilted_mean,
-    mean_reciprocal,
+    largest_report_mean,
+    mean_reciprocal_of_beta,
     open_answer_trace,
-    prior_information,
 )
 from tightrope.local.limits.frequencies import (
     SPIKE_HEIGHTS,
@@ -69,13 +69,13 @@ def test_the_fraction_encloses_from_above(u: float) -> None:
     for alpha, beta in ((2.1, 2.1), (3.0, 18.0), (4.3, 25.8), (50.0, 7.0)):
         with mpmath.workdps(30):
             exact = mpmath.hyp2f1(1, alpha, alpha + beta, -1 / mpmath.mpf(u)) / u
-        found = float(mean_reciprocal(u, alpha, beta))
+        found = float(mean_reciprocal_of_beta(u, alpha, beta))
         assert found >= exact
         assert found <= float(exact) * (1 + (1e-9 if u > 0.01 else 1e-2))
     for alpha, beta in ((900.0, 5400.0), (6e5, 4e6)):  # beyond the reach of mpmath: by Jensen, and the variance
-        middle, found = u + alpha / (alpha + beta), float(mean_reciprocal(u, alpha, beta))
+        middle, found = u + alpha / (alpha + beta), float(mean_reciprocal_of_beta(u, alpha, beta))
         assert 1 / middle <= found <= (1 + 1 / alpha) / middle
-    assert float(mean_reciprocal(0.0, 3.0, 6.0)) == pytest.approx(4.0, rel=1e-9)
+    assert float(mean_reciprocal_of_beta(0.0, 3.0, 6.0)) == pytest.approx(4.0, rel=1e-9)
 
 
 @pytest.mark.parametrize("a", [2.1, 4.0, 60.0])
@@ -86,13 +86,13 @@ def test_the_information_of_the_prior(a: float) -> None:
         square = (total - 1) * (total - 2) / ((a - 1) * (a - 2))
         product = (total - 1) * (total - 2) / (a - 1) ** 2
         gradient = m * square - (m * square + m * (m - 1) * product) / m
-        assert prior_information(m, a) == pytest.approx((a - 1) ** 2 * gradient, rel=1e-9)
+        assert dirichlet_prior_information(m, a) == pytest.approx((a - 1) ** 2 * gradient, rel=1e-9)
     if a == 4.0:
         first = mpmath.quad(lambda p: p ** (a - 1) * (1 - p) ** (a - 1), [0, 1])
         second = mpmath.quad(
             lambda p: p ** (a - 1) * (1 - p) ** (a - 1) * ((a - 1) * (1 / p - 1 / (1 - p))) ** 2, [0, 0.5, 1]
         )
-        assert 2 * prior_information(2, a) == pytest.approx(float(second / first), rel=1e-9)
+        assert 2 * dirichlet_prior_information(2, a) == pytest.approx(float(second / first), rel=1e-9)
 
 
 def two_levels(m: int, u: float) -> np.ndarray:
@@ -141,7 +141,7 @@ def test_no_random_channel_says_more_than_the_best_column(m: int, epsilon: float
     assert max(ratios) <= 1 + 1e-12
     assert max(ratios) > 0.3  # the channels are no straw men
     exact = max(
-        d * (m - d) / m * float(mean_reciprocal(1 / math.expm1(epsilon), 5.0 * d, 5.0 * (m - d)))
+        d * (m - d) / m * float(mean_reciprocal_of_beta(1 / math.expm1(epsilon), 5.0 * d, 5.0 * (m - d)))
         / (1 / math.expm1(epsilon) + d / m) for d in range(1, m)
     )  # fmt: skip
     assert independent_trace_bound(
@@ -400,7 +400,7 @@ def test_the_longest_mean_of_a_report(dimension: int, epsilon: float) -> None:
         share = law.sf(tau)
         first = (1 - tau * tau) ** (half + 1) * law.pdf(0.0) / (2 * half + 2)
         best = max(best, math.expm1(epsilon) * first / (1 + math.expm1(epsilon) * share))
-    assert best <= max_tilted_mean(epsilon, dimension) <= best * (1 + 1e-3)
+    assert best <= largest_report_mean(epsilon, dimension) <= best * (1 + 1e-3)
 
 
 @pytest.mark.parametrize("dimension", [2, 5, 30])
@@ -409,7 +409,7 @@ def test_the_limit_of_a_ball_meets_a_random_cap(dimension: int) -> None:
     for epsilon in (0.5, 1.0, 4.0):
         limit, reached = (
             limits.ball_mean(Guarantee(epsilon), dimension=dimension),
-            max_tilted_mean(epsilon, dimension) ** -2,
+            largest_report_mean(epsilon, dimension) ** -2,
         )
         for people in (1, 100, 10**5):
             assert limit.by_sphere(people) <= min(reached / people, 1.0)

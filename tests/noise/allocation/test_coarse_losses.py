@@ -14,7 +14,7 @@ from tightrope.mechanisms.discrete.integer_tables import (
 )
 from tightrope.mechanisms.discrete.noise_table import NoiseTable
 from tightrope.noise.allocation import MAX_AVOIDABLE_NOISE, allocate_noise
-from tightrope.noise.coarse_losses import CoarseLosses, certified_loss
+from tightrope.noise.coarse_losses import CoarseLosses, certified_noise_loss
 from tightrope.noise.worst_split import CompositionGroup, NoiseSpec, SplitBounds
 
 WINDOW = LossLattice(1 / 400, 4000)
@@ -52,7 +52,7 @@ def test_cells_are_above_the_exact_losses_and_close(table, shift):
 def test_tables_that_are_not_unimodal_are_composed_from_their_atoms():
     table = NoiseTable.from_probabilities([1, 2, 1])
     assert CoarseLosses.from_table(table) is None
-    assert certified_loss(table, True)(2).infinite_mass == table.atoms_for_shift(2).infinite_mass
+    assert certified_noise_loss(table, True)(2).infinite_mass == table.atoms_for_shift(2).infinite_mass
 
 
 @pytest.mark.parametrize("rows", [300, 1000, 10_000])

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tightrope.errors import InsufficientBudgetError
 from tightrope.mechanisms.discrete.noise_table import NoiseTable
 from tightrope.noise.composed.candidates import Candidate, CompositionProblem
-from tightrope.noise.composed.lattice_table import LatticeWeights, relative_excess, table_keeps_points
+from tightrope.noise.composed.lattice_table import LatticeWeights, relative_delta_excess, table_keeps_points
 from tightrope.noise.program.request import ErrorCost
 
 QUESTION = CompositionProblem(((1.0, 1e-6),), 10, 1, ErrorCost.from_argument("squared"))
@@ -52,7 +52,7 @@ def test_certified_ends_on_the_private_side_and_close_to_it():
         np.exp(-((np.arange(146) / 14.53) ** 1.5)), QUESTION.lattice_step(1e-6)
     ).with_largest_step(QUESTION)
     table = law.certified_table(QUESTION)
-    assert -1e-5 < relative_excess(table, QUESTION) <= 0
+    assert -1e-5 < relative_delta_excess(table, QUESTION) <= 0
     assert not table_keeps_points(LatticeWeights(law.heights, law.lattice_step * 1.001).integer_table(), QUESTION)
 
 
@@ -64,7 +64,7 @@ def test_laws_that_lose_too_much_are_refused():
 def test_a_law_that_is_not_unimodal_has_no_proof_at_larger_shifts():
     question = CompositionProblem(((1.0, 1e-6),), 2, 2, ErrorCost.from_argument("squared"))
     table = NoiseTable.from_probabilities([1.0, 2.0, 1.0])
-    assert relative_excess(table, question) == math.inf
+    assert relative_delta_excess(table, question) == math.inf
 
 
 def test_a_lattice_that_is_too_fine_is_left():

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from tests.noise.program.noise_programs import least_by_program
 from tightrope.documents import Budget
-from tightrope.noise.program.dual import DualMultiplier, improve_multipliers, proven_least
-from tightrope.noise.program.linear_program import NoiseProgram, normalize_reference, solve_program
+from tightrope.noise.program.dual import DualMultiplier, improve_dual_multipliers, proven_least_cost
+from tightrope.noise.program.linear_program import NoiseProgram, normalize_reference, solve_linear_program
 from tightrope.noise.program.request import PrivacyTarget
 from tightrope.noise.program.search import least_table, proving_multipliers
 
@@ -38,9 +38,9 @@ OPTIMUM = {power: least_by_program([(1.0, 1e-3)], 3, 32, power) for power in (1,
 @settings(deadline=None, max_examples=300)
 def test_no_numbers_prove_too_much(multipliers, power):
     """Any y in [0, w] gives a true bound: the optimum of an independent program is never below it."""
-    assert proven_least(multipliers, costs(power), "any") <= OPTIMUM[power] * (1 + 1e-7)
-    improved = improve_multipliers(multipliers, costs(power))
-    assert proven_least(improved, costs(power), "any") <= OPTIMUM[power] * (1 + 1e-7)
+    assert proven_least_cost(multipliers, costs(power), "any") <= OPTIMUM[power] * (1 + 1e-7)
+    improved = improve_dual_multipliers(multipliers, costs(power))
+    assert proven_least_cost(improved, costs(power), "any") <= OPTIMUM[power] * (1 + 1e-7)
     assert all(np.all((m.values >= 0) & (m.values <= m.cap)) and 0 <= m.left_value <= m.cap for m in improved)
 
 
@@ -48,24 +48,24 @@ def test_no_numbers_prove_too_much(multipliers, power):
 def test_the_program_proves_its_optimum(power):
     promise = PrivacyTarget.from_budget(Budget(epsilon=1, delta=1e-3))
     multipliers = proving_multipliers(promise, 3, costs(power))
-    assert proven_least(multipliers, costs(power), "any") == pytest.approx(OPTIMUM[power], rel=1e-7)
+    assert proven_least_cost(multipliers, costs(power), "any") == pytest.approx(OPTIMUM[power], rel=1e-7)
 
 
 def test_a_bound_for_unimodal_laws_is_no_bound_for_all():
     """At a large δ the optimum is not unimodal: the unimodal bound is above the cost of the optimum."""
     promise, cost = PrivacyTarget.from_budget(Budget(epsilon=1, delta=0.3)), costs(1)
     unimodal, free = (least_table(promise, 4, cost, shape) for shape in ("unimodal", "any"))
-    bound = proven_least(unimodal.multipliers, cost, "unimodal")
+    bound = proven_least_cost(unimodal.multipliers, cost, "unimodal")
     assert free.table.mean_absolute < bound <= unimodal.table.mean_absolute
-    assert proven_least(unimodal.multipliers, cost, "any") <= free.table.mean_absolute
+    assert proven_least_cost(unimodal.multipliers, cost, "any") <= free.table.mean_absolute
 
 
 def test_a_coarser_lattice_still_proves_something():
     promise, cost = PrivacyTarget.from_budget(Budget(epsilon=1, delta=1e-6)), costs(1)
     coarse = proving_multipliers(promise, 5, lambda n: 4 * cost(n))
     fine = tuple(m.stretch_cells(4) for m in coarse)
-    exact = proven_least(proving_multipliers(promise, 20, cost), cost, "any")
-    assert exact * (1 - 5e-3) <= proven_least(fine, cost, "any") <= exact * (1 + 1e-9)
+    exact = proven_least_cost(proving_multipliers(promise, 20, cost), cost, "any")
+    assert exact * (1 - 5e-3) <= proven_least_cost(fine, cost, "any") <= exact * (1 + 1e-9)
 
 
 def test_wide_noise_is_proven_on_a_coarser_lattice():
@@ -73,13 +73,13 @@ def test_wide_noise_is_proven_on_a_coarser_lattice():
     multipliers = proving_multipliers(promise, 100, cost)
     assert max(m.shift for m in multipliers) == 100
     table = least_table(promise, 100, cost, "unimodal").table
-    bound = proven_least(multipliers, cost, "any")
+    bound = proven_least_cost(multipliers, cost, "any")
     assert bound <= table.mean_absolute <= bound * (1 + 1e-3)
 
 
 def test_multipliers_are_clipped():
     ends = normalize_reference(np.exp(-np.arange(60.0) / 3))
-    found = solve_program(NoiseProgram(((1.0, 1e-6),), 3, np.arange(60.0), ends, "any", False))
+    found = solve_linear_program(NoiseProgram(((1.0, 1e-6),), 3, np.arange(60.0), ends, "any", False))
     for m in found.multipliers:
         assert np.all((m.values >= 0) & (m.values <= m.cap))
 

@@ -13,7 +13,7 @@ from tests.noise.program.noise_programs import least_by_program
 from tightrope.documents import Budget
 from tightrope.mechanisms.discrete.integer_tables import optimal_table
 from tightrope.noise.least_noise import least_noise
-from tightrope.noise.program.repair import repair_share
+from tightrope.noise.program.repair import repair_mixing_fraction
 
 
 def beyond(threshold):
@@ -80,4 +80,4 @@ def test_a_point_with_room_to_spare_asks_for_no_repair():
     """A δ that is kept with room was taken for one that is exceeded: laws were mixed with worse ones for nothing."""
     table = optimal_table([(1.0, 0.1)])
     half = [table.center / 2**128, *(w / 2**128 for w in table.half)]
-    assert repair_share(np.array(half), ((1.0, 0.2), (2.0, 0.2)), 1) == 0
+    assert repair_mixing_fraction(np.array(half), ((1.0, 0.2), (2.0, 0.2)), 1) == 0

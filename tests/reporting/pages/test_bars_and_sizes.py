@@ -17,7 +17,7 @@ from tightrope.release.answers import Answers
 from tightrope.reporting import html
 from tightrope.reporting.charts.page_charts import list_chart
 from tightrope.reporting.pages.release_page import answer_view
-from tightrope.reporting.wording.answers import printed_row, shown_answer, shown_answers
+from tightrope.reporting.wording.answers import printed_answer_row, shown_answer, shown_answers
 from tightrope.reporting.wording.partial_release import PartialAnswer, PartialErrors
 from tightrope.reporting.wording.sentences import missing_groups_text, question_sentence, typical_error
 
@@ -58,7 +58,7 @@ def test_bands_of_a_cut_are_labeled_by_both_ends(answers: Answers) -> None:
 def test_shares_are_percentages_with_bars(answers: Answers) -> None:
     late = shown(answers, "late")
     for row, record in zip(late.rows, answers["late"].rows, strict=True):
-        texts = printed_row(late, row)
+        texts = printed_answer_row(late, row)
         assert re.fullmatch(r"[0-9.]+ %", texts.value)
         assert float(texts.value[:-2]) == pytest.approx(100 * record["value"], abs=0.5)
         assert float(texts.lower[:-2]) <= 100 * record["lower"] + 1e-9
@@ -81,7 +81,7 @@ def test_the_margin_in_the_text_is_that_of_the_table() -> None:
     rows = tuple({"g": g, "value": 3000 + g, "lower": 1438 + g, "upper": 4562 + g} for g in range(3))
     error = {"expected_absolute_error": 521.0, "half_width_95": 1562.0, "worst_error": None}
     answer = shown_answer(PartialAnswer(by=("g",), rows=rows, error=PartialErrors(**error)))
-    assert {printed_row(answer, row).plus_minus for row in answer.rows} == {"1,562"}
+    assert {printed_answer_row(answer, row).plus_minus for row in answer.rows} == {"1,562"}
     assert "95 % margin of error ± 1,562." in typical_error(answer)
 
 

@@ -20,7 +20,7 @@ from tightrope.documents.wording import added_probability_text
 from tightrope.errors import InputError, MissingExtraError
 from tightrope.reporting.pages.release_page import answer_view, mechanism_statistic_text
 from tightrope.reporting.wording.answers import shown_answer
-from tightrope.reporting.wording.partial_release import PartialAnswer, PartialMechanism, read_part
+from tightrope.reporting.wording.partial_release import PartialAnswer, PartialMechanism, read_stated_part
 
 VOID = {"meta", "link", "br", "img", "hr", "input"}
 JSON = st.recursive(
@@ -122,7 +122,7 @@ def test_chart_and_table_of_one_answer_say_the_same_interval() -> None:
     """Both outwards: 0.264 to 0.316 would be narrower than what was computed."""
     ends = {"value": 0.29, "lower": 0.2636999, "upper": 0.3161228}
     document = released.rows_by("k", [released.row(0, 1, k=i) | ends for i in range(8)])
-    view = answer_view(shown_answer(read_part(document, PartialAnswer)), "a")
+    view = answer_view(shown_answer(read_stated_part(document, PartialAnswer)), "a")
     assert view.axis is not None
     assert view.axis.dots[3].title == "3: 0.290 (0.263 to 0.317)"
     assert [(line.rounded_values.lower, line.rounded_values.upper) for line in view.lines] == [("0.263", "0.317")] * 8

@@ -175,7 +175,7 @@ def _masses_total_variation(masses: Floats, infinite: float, step: float) -> flo
     return math.fsum([infinite, *(masses * gains)])
 
 
-def check_losses(name: str, losses: object) -> list[PrivacyLoss]:
+def check_menu_losses(name: str, losses: object) -> list[PrivacyLoss]:
     """Return the losses of a non-empty list, all of one relation; raises ``InputError`` otherwise."""
     if not isinstance(losses, (list, tuple)) or not losses:
         raise InputError(name, losses, "a list of at least one PrivacyLoss", "such as [tr.laplace(scale=1).loss]")
@@ -227,7 +227,7 @@ class MenuBoundFilter(DominatedFilter[None]):
     """Up to ``steps`` charges, each for a loss of the menu."""
 
     def __init__(self, menu: Sequence[PrivacyLoss], *, steps: int, step: float | None = None) -> None:
-        self._menu = check_losses("menu", menu)
+        self._menu = check_menu_losses("menu", menu)
         self._steps = check_integer("steps", steps, remedy="how many mechanisms may run at most?")
         self._step = None if step is None else check_positive("step", step, "the lattice step in nats; None chooses it")
         if not (self._step or 0) <= MAX_LATTICE_STEP:
@@ -344,7 +344,7 @@ class TokenFilter(DominatedFilter[int]):
     def __init__(self, tokens: Sequence[PrivacyLoss]) -> None:
         self._kinds: list[PrivacyLoss] = []
         self._counts: list[int] = []
-        for token in check_losses("tokens", tokens):
+        for token in check_menu_losses("tokens", tokens):
             kind = equal_loss_index(token, self._kinds)
             if kind is None:
                 self._kinds.append(token)

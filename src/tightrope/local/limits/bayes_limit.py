@@ -26,12 +26,12 @@ DIVERGENCE_ROUNDING = 1e-15
 """Added to the information, for the rounding of the divergence, whose terms are at most about 1 where it matters."""
 
 
-def largest_probability(information: float | Floats, base: Floats) -> Floats:
+def largest_guess_probability(information: float | Floats, base: Floats) -> Floats:
     """Return the largest p ≥ b with KL(p‖b) ≤ I, b = ``base`` in (0, 1], rounded up; shapes broadcast.
 
     An event of probability b has at most this probability given I nats of information (data processing of KL).
 
-    >>> float(largest_probability(0.6931471805599453, np.array([0.5]))[0])
+    >>> float(largest_guess_probability(0.6931471805599453, np.array([0.5]))[0])
     1.0
     """
     limit, base = np.broadcast_arrays(np.asarray(information, dtype=np.float64), base)
@@ -71,7 +71,7 @@ class Bayes(Limit):
         count = check_integer("people", people)
         ball = self.problem.small_ball_probability(radius)
         lines = GAMMAS[:, None] * ball + self._contracted_information(GAMMAS, count)[:, None]
-        by_information = largest_probability(self.information_upper_bound(count), ball)
+        by_information = largest_guess_probability(self.information_upper_bound(count), ball)
         return np.asarray(np.minimum(np.min(lines, axis=0), by_information))
 
     def information_upper_bound(self, people: int) -> float:
@@ -159,7 +159,7 @@ def risk_within_window(cells: Cells, windows: int, information: float, cost: Cos
     reach = np.stack([np.min(low[:, j:] - high[:, :-j], axis=1) for j in touched], axis=1) / 2
     # An interval of any radius may meet one cell, but j + 1 cells only if its radius is at least reach[j - 1].
     # Infinite outer ends are not used.
-    missed = 1 - largest_probability(report_information[:, None], np.broadcast_to(touched / count, reach.shape))
+    missed = 1 - largest_guess_probability(report_information[:, None], np.broadcast_to(touched / count, reach.shape))
     costs = np.array([cost(max(value, 0.0)) for value in reach.ravel().tolist()]).reshape(reach.shape)
     steps = np.diff(costs, axis=1, prepend=cost(0.0))
     return float(np.sum(np.maximum(steps, 0.0) * np.maximum(missed, 0.0)) / windows)

@@ -77,14 +77,14 @@ FRACTION_ROUNDING = 1 + 1e-12
 """Factor for rounding: sums, products and quotients of positive numbers, a few hundred units of round-off."""
 
 
-def mean_reciprocal(u: float, alpha: Floats | float, beta: Floats | float) -> Floats:
+def mean_reciprocal_of_beta(u: float, alpha: Floats | float, beta: Floats | float) -> Floats:
     """Return an upper bound on E 1/(u + S), S ~ Beta(alpha, beta), ``u`` ≥ 0, alpha > 1; shapes broadcast.
 
     The smaller of E 1/S and the continued fraction ``1/(u + ζ₁/(1 + ζ₂/(u + ζ₃/(1 + …))))``, truncated after a term
     that makes it too large; ζ are products of the canonical moments of S (``docs/proofs/shares.md``).
     ``scipy.special.hyp2f1`` is wrong, and too small, for large parameters.
 
-    >>> round(float(mean_reciprocal(1.0, 2.0, 2.0)), 9)  # ∫ 6 s (1 − s)/(1 + s) ds = 9 − 12 log 2
+    >>> round(float(mean_reciprocal_of_beta(1.0, 2.0, 2.0)), 9)  # ∫ 6 s (1 − s)/(1 + s) ds = 9 − 12 log 2
     0.682233833
     """
     first, second = np.broadcast_arrays(np.asarray(alpha, dtype=np.float64), np.asarray(beta, dtype=np.float64))
@@ -128,7 +128,7 @@ def independent_trace_bound(columns: ChannelColumns, a: float) -> TraceBound:
         return TraceBound(0.0, 0.0)
     first, last = columns.size_blocks
     density = columns.max_information_density(first, last)
-    reciprocal = mean_reciprocal(columns.u, first * a, (columns.m - first) * a)
+    reciprocal = mean_reciprocal_of_beta(columns.u, first * a, (columns.m - first) * a)
     if columns.eta >= 1:
         return TraceBound(float(np.max(density * reciprocal)), 0.0)
 
@@ -149,15 +149,15 @@ CONCENTRATION_EXCESSES = (0.05, 1e9)
 """Smallest and largest a − 2 of the priors that are tried: each of them gives a valid bound."""
 
 
-def best_concentration(score: Callable[[float], float]) -> float:
+def best_prior_concentration(score: Callable[[float], float]) -> float:
     """Return the largest score(a) that was found, a > 2."""
-    return score(search_concentration(score))
+    return score(search_prior_concentration(score))
 
 
-def search_concentration(score: Callable[[float], float]) -> float:
+def search_prior_concentration(score: Callable[[float], float]) -> float:
     """Return the a > 2 with the largest score that was found, for scores with one local maximum.
 
-    >>> round(search_concentration(lambda a: -(a - 5.0) ** 2), 1)
+    >>> round(search_prior_concentration(lambda a: -(a - 5.0) ** 2), 1)
     5.0
     """
     ends = (math.log(CONCENTRATION_EXCESSES[0]), math.log(CONCENTRATION_EXCESSES[1]))
@@ -167,12 +167,12 @@ def search_concentration(score: Callable[[float], float]) -> float:
     return 2 + math.exp(float(search.x))
 
 
-def prior_information(m: int, a: float) -> float:
+def dirichlet_prior_information(m: int, a: float) -> float:
     """Return E |P ∇ log π|² = (m−1)(ma−1)(ma−2)/(a−2) for π = Dirichlet(a, …, a) on m shares, a > 2.
 
     P projects onto vectors with sum 0.
 
-    >>> round(prior_information(2, 4.0), 6)
+    >>> round(dirichlet_prior_information(2, 4.0), 6)
     21.0
     """
     return (m - 1) * (m * a - 1) * (m * a - 2) / (a - 2) * DIRICHLET_ROUNDING
@@ -257,11 +257,11 @@ def mean_on_sphere(epsilon: float, dimension: int, people: int) -> float:
     """Return a lower bound on E ‖μ̂ − μ‖² in the unit ball, d > 1, δ = 0, also for sequentially interactive mechanisms.
 
     ``d²/(n G (1 + ρ²/(1−ρ)) + 4j²/r²)`` with ρ = r √G for the best r: values on the sphere have density 1 + d μ·x; G =
-    d² M², M = ``max_tilted_mean``; the prior is the square of the first eigenfunction of the ball of radius r ≤ 1/d, j
-    is ``first_bessel_zero`` (``docs/proofs/shares.md``). As n → ∞ it is 1/(n M²), which a random cap around the
+    d² M², M = ``largest_report_mean``; the prior is the square of the first eigenfunction of the ball of radius r ≤
+    1/d, j is ``first_bessel_zero`` (``docs/proofs/shares.md``). As n → ∞ it is 1/(n M²), which a random cap around the
     value reaches.
     """
-    d, root_information = dimension, dimension * max_tilted_mean(epsilon, dimension)
+    d, root_information = dimension, dimension * largest_report_mean(epsilon, dimension)
     zero = first_bessel_zero(d)
     bounds = [0.0]
     for radius in (relative / d for relative in RADII):
@@ -273,12 +273,12 @@ def mean_on_sphere(epsilon: float, dimension: int, people: int) -> float:
 
 
 @lru_cache(maxsize=256)
-def max_tilted_mean(epsilon: float, dimension: int) -> float:
+def largest_report_mean(epsilon: float, dimension: int) -> float:
     """Return max |∫ w x|/∫ w, rounded up, over weights w on the unit sphere whose largest ratio is e^ε, d > 1.
 
     It is the smallest τ with ``E (x₁ − τ)₊ ≤ u τ``, u = 1/(e^ε − 1).
 
-    >>> round(max_tilted_mean(1.0, 2), 4), max_tilted_mean(30.0, 3) <= 1
+    >>> round(largest_report_mean(1.0, 2), 4), largest_report_mean(30.0, 3) <= 1
     (0.3083, True)
     """
     u = inverse_growth(epsilon)
@@ -335,7 +335,9 @@ class ProportionLimit(Limit):
 
     def risk(self, people: int) -> float:
         count = check_integer("people", people)
-        best = best_concentration(lambda a: 1 / (count * mean_information(self.guarantee, a) + _beta_information(a)))
+        best = best_prior_concentration(
+            lambda a: 1 / (count * mean_information(self.guarantee, a) + _beta_information(a))
+        )
         by_van_trees = lower_bound(self.width**2 * best)
         return max(by_van_trees, self._end_points_limit().risk(count)) if count <= FEW_PEOPLE else by_van_trees
 
@@ -345,7 +347,7 @@ class ProportionLimit(Limit):
             return 0
         if self.guarantee.total_variation == 0:
             return fewest_people(self.risk, risk)
-        excluded = best_concentration(
+        excluded = best_prior_concentration(
             lambda a: (1 / target - _beta_information(a)) / mean_information(self.guarantee, a)
         )
         least = people_not_excluded(excluded, risk)
@@ -359,7 +361,7 @@ class ProportionLimit(Limit):
 
 def _beta_information(a: float) -> float:
     """Return the information of Beta(a, a) about θ: twice that along the unit vector (1, −1)/√2."""
-    return 2 * prior_information(2, a)
+    return 2 * dirichlet_prior_information(2, a)
 
 
 def mean_information(guarantee: Guarantee, a: float) -> float:
@@ -374,5 +376,5 @@ def mean_information(guarantee: Guarantee, a: float) -> float:
     """
     u = inverse_growth(guarantee.epsilon)
     exclusive = guarantee.delta * (2 * a - 1) / (a - 1)
-    shared = (guarantee.total_variation - guarantee.delta) * float(mean_reciprocal(u, a, a))
+    shared = (guarantee.total_variation - guarantee.delta) * float(mean_reciprocal_of_beta(u, a, a))
     return 2 * (exclusive + shared)

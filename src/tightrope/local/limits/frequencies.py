@@ -16,17 +16,17 @@ from scipy.special import expit
 
 from tightrope.channels import suprema
 from tightrope.documents.budget import Guarantee
-from tightrope.local.limits.bayes_limit import largest_probability
+from tightrope.local.limits.bayes_limit import largest_guess_probability
 from tightrope.local.limits.fisher_information import (
     SINGLE_SIZES,
     ChannelColumns,
     ProportionLimit,
+    dirichlet_prior_information,
     independent_trace_bound,
-    mean_reciprocal,
+    mean_reciprocal_of_beta,
     open_answer_trace,
-    prior_information,
     risk_near_uniform,
-    search_concentration,
+    search_prior_concentration,
 )
 from tightrope.local.limits.limit import LOWERING_FACTOR, Limit, fewest_people, lower_bound, people_not_excluded
 from tightrope.numerics.arrays import Floats
@@ -62,7 +62,7 @@ class SpikePrior:
         if not self.interactive and self.guarantee.delta == 0:
             information = np.minimum(information, independent_divergence(self.guarantee.epsilon, self.k) / blocks)
         sizes = np.floor(self.k / blocks)
-        success = largest_probability(people * information / blocks, 1 / sizes)
+        success = largest_guess_probability(people * information / blocks, 1 / sizes)
         if self.guarantee.delta == 0:
             success = np.minimum(success, spike_posterior(self.guarantee.epsilon, people, blocks, sizes))
         return float(np.max(SPIKE_HEIGHTS**2 / blocks * (1 - success)))
@@ -257,7 +257,7 @@ def sufficient_prices(columns: ChannelColumns, a: float, coefficient_limit: floa
 def _expected_sums(prices: ColumnPrices, a: float) -> Floats:
     """Return upper bounds on the expectations of Σ_x 1, Σ_x p_x and Σ_x 1/(v + p_x)."""
     m = prices.columns.m
-    return np.array([float(m), 1.0, m * float(mean_reciprocal(prices.v, a, (m - 1) * a))])
+    return np.array([float(m), 1.0, m * float(mean_reciprocal_of_beta(prices.v, a, (m - 1) * a))])
 
 
 def raise_alpha(prices: ColumnPrices, proposed: Floats) -> Floats:
@@ -377,7 +377,9 @@ class FrequenciesLimit(Limit):
 
     def _interactive_score(self, score: Score, m: int, a: float) -> float:
         return score(
-            m, interactive_trace_bound(ChannelColumns.from_guarantee(self.guarantee, m), a), prior_information(m, a)
+            m,
+            interactive_trace_bound(ChannelColumns.from_guarantee(self.guarantee, m), a),
+            dirichlet_prior_information(m, a),
         )
 
     def _near_uniform(self, people: int) -> float:
@@ -392,7 +394,7 @@ def best_prior(guarantee: Guarantee, k: int, score: Score) -> tuple[int, float]:
     tried: dict[int, tuple[float, float]] = {}
     for sizes in _search_sizes(k, tried):
         for m in sizes:
-            a = search_concentration(partial(_score_sizes, guarantee, score, m))
+            a = search_prior_concentration(partial(_score_sizes, guarantee, score, m))
             tried[m] = (_score_sizes(guarantee, score, m, a), a)
     best = max(tried, key=lambda m: tried[m])
     return best, tried[best][1]
@@ -419,5 +421,7 @@ def _search_sizes(k: int, tried: dict[int, tuple[float, float]]) -> Iterator[lis
 
 def _score_sizes(guarantee: Guarantee, score: Score, m: int, a: float) -> float:
     return score(
-        m, independent_trace_bound(ChannelColumns.from_guarantee(guarantee, m), a).upper_bound, prior_information(m, a)
+        m,
+        independent_trace_bound(ChannelColumns.from_guarantee(guarantee, m), a).upper_bound,
+        dirichlet_prior_information(m, a),
     )

@@ -5,7 +5,7 @@ both need the same noise a distribution between them needs 14–16 % less varian
 in floats; the best ones are converted to integer tables and certified, and the result is the cheapest certified table.
 So it never costs more than a classic family. Optimality is local: for two releases or more the problem is not convex.
 
-1. Families with a shape (``best_shape``).
+1. Families with a shape (``best_composed_shape``).
 2. Releases with δ = 0 (``cheapest_staircase``).
 3. The weights for two releases (``optimize_pair``).
 4. The choice among all candidates (``composed_noise``).
@@ -36,13 +36,18 @@ from tightrope.noise.composed.candidates import (
     repeated_releases,
 )
 from tightrope.noise.composed.composed_curve import normalize_half_weights, shifted_pair
-from tightrope.noise.composed.lattice_table import HEIGHT_VARIANCE, LatticeWeights, polish_weights, table_keeps_points
+from tightrope.noise.composed.lattice_table import (
+    HEIGHT_VARIANCE,
+    LatticeWeights,
+    polish_noise_weights,
+    table_keeps_points,
+)
 from tightrope.noise.families import (
     LaplaceFamily,
     ShapedFamily,
     SizedWeights,
     StaircaseFamily,
-    first_widths,
+    first_plateau_widths,
     registered_families,
 )
 from tightrope.noise.program.request import ErrorCost, PrivacyTarget
@@ -59,7 +64,7 @@ SHAPE_TOLERANCE = 2e-3
 """Tolerance of the best shape."""
 
 
-def best_shape(problem: CompositionProblem, family: ShapedFamily) -> tuple[float, Candidate]:
+def best_composed_shape(problem: CompositionProblem, family: ShapedFamily) -> tuple[float, Candidate]:
     """Return the best shape and its distribution; ``InsufficientBudgetError`` if all shapes fail."""
     candidates: dict[float, Candidate] = {}
 
@@ -112,7 +117,7 @@ NEGLIGIBLE_TAIL = 1e-40
 
 def cheapest_staircase(problem: CompositionProblem) -> tuple[str, NoiseTable]:
     """Return the name and the table of the cheapest staircase that meets all points."""
-    tables = [_steepest_staircase(problem, high) for high in first_widths(problem.shift, MAX_FIRST_WIDTHS)]
+    tables = [_steepest_staircase(problem, high) for high in first_plateau_widths(problem.shift, MAX_FIRST_WIDTHS)]
     name = LaplaceFamily.name if problem.shift < StaircaseFamily.smallest_shift else StaircaseFamily.name
     return name, min(tables, key=lambda table: expected_cost(table, problem.cost))
 
@@ -161,7 +166,7 @@ def expected_cost(table: NoiseTable, cost: ErrorCost) -> float:
 
 # 3. Two releases: δ is piecewise quadratic in the weights, with kinks where two losses add up to ε.
 #
-# Good distributions are at the kinks (losses of ε/2), where Newton's method of ``polish_weights`` does not apply. With
+# Good distributions are at the kinks (losses of ε/2), where Newton's method of ``polish_noise_weights`` fails. With
 # D(x, y) = p_x p_y − e^ε p_{x−Δ} p_{y−Δ}, δ is the sum of max(D, 0) over all pairs. Each step linearizes every D: a
 # linear program in a box around p. The distribution is then tempered (p → p^τ) until it meets the points, exactly but
 # for rounding; the step is accepted if the cost decreases. So the result costs at most as much as the start; it is a
@@ -399,7 +404,9 @@ def composed_noise(
             continue
         try:
             candidates.append(
-                best_shape(problem, family)[1] if isinstance(family, ShapedFamily) else best_candidate(problem, family)
+                best_composed_shape(problem, family)[1]
+                if isinstance(family, ShapedFamily)
+                else best_candidate(problem, family)
             )
         except InsufficientBudgetError as error:
             failures[family.name] = str(error)
@@ -433,7 +440,7 @@ def _single_candidate(name: str, table: NoiseTable, problem: CompositionProblem)
 
 def _optimized_candidate(problem: CompositionProblem, best: Candidate) -> Candidate:
     """Return the best weights found from the best candidate; for two releases on a lattice that contains ε/2."""
-    half = polish_weights(problem, best.half_weights)
+    half = polish_noise_weights(problem, best.half_weights)
     if problem.releases != 2:
         return Candidate(POLISHED, half, problem.cost_of_weights(half), math.inf)
     # Further starts: optima of one release at about half the guarantee, stretched to the shift, with two more cells.

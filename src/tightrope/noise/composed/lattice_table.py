@@ -5,7 +5,7 @@ transform. Other distributions get this form by rounding their logarithms to mul
 than h, at random, which adds h²/6 per release to the variance of the loss. Afterwards h is tuned as the size.
 
 1. Tables and their certification (``LatticeWeights``).
-2. Optimization of the weights themselves (``polish_weights``).
+2. Optimization of the weights themselves (``polish_noise_weights``).
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ class LatticeWeights:
                 mantissa, exponent = math.frexp(step)
                 step = math.ldexp(math.floor(math.ldexp(mantissa, STEP_BITS)), exponent - STEP_BITS)
             table = type(self)(self.heights, step).integer_table()
-            excess = relative_excess(table, problem)
+            excess = relative_delta_excess(table, problem)
             if excess <= 0:
                 return table
             margin = max(2 * margin, margin + STEP_SENSITIVITY * excess)
@@ -133,10 +133,10 @@ class LatticeWeights:
 
 def table_keeps_points(table: NoiseTable, problem: CompositionProblem) -> bool:
     """Return whether the exact accountant proves every point for the integer weights, rounding included."""
-    return relative_excess(table, problem) <= 0
+    return relative_delta_excess(table, problem) <= 0
 
 
-def relative_excess(table: NoiseTable, problem: CompositionProblem) -> float:
+def relative_delta_excess(table: NoiseTable, problem: CompositionProblem) -> float:
     """Return the largest δ(ε_i)/δ_i − 1 by the exact accountant; it is at most 0 exactly if every point is proven."""
     if not (problem.shift == 1 or table.is_unimodal):
         return math.inf
@@ -193,7 +193,7 @@ LATTICE_VARIANCE = 4e-6
 """Fraction of the variance of the loss that the lattice may add."""
 
 
-def polish_weights(problem: CompositionProblem, half: Floats) -> Floats:
+def polish_noise_weights(problem: CompositionProblem, half: Floats) -> Floats:
     """Return weights of 0, 1, 2, … that meet the points and cost at most as much as ``half``."""
     state = _PolishState.from_weights(problem, half)
     damping, stalled = DAMPING, 0

@@ -18,8 +18,8 @@ from tightrope.documents.document import TablePart
 from tightrope.documents.noise import NOISES, Argument, NoiseCertificate
 from tightrope.mechanisms.discrete.noise_table import NoiseTable
 from tightrope.mechanisms.mechanism import Mechanism
-from tightrope.noise.program.closed_form import cost_from_tails, least_tails, round_up
-from tightrope.noise.program.dual import Costs, DualMultiplier, proven_least
+from tightrope.noise.program.closed_form import cost_from_tails, least_noise_tails, round_up
+from tightrope.noise.program.dual import Costs, DualMultiplier, proven_least_cost
 from tightrope.noise.program.request import DOUBLINGS, MAX_GROWTH, ErrorCost, PrivacyTarget, Shape
 from tightrope.noise.program.search import least_table, proving_multipliers, steep_noise
 from tightrope.noise.program.steep_noise import SteepNoise
@@ -125,13 +125,17 @@ class CostBound:
     @cached_property
     def _dual_bound(self) -> float:
         """The lower bound proven by the multipliers; 0 if the closed form is already tight."""
-        return 0.0 if self.steep_closed_form.is_tight else proven_least(self.dual_multipliers, self.error_costs, "any")
+        return (
+            0.0
+            if self.steep_closed_form.is_tight
+            else proven_least_cost(self.dual_multipliers, self.error_costs, "any")
+        )
 
     @cached_property
     def lower_bound(self) -> float:
         """The lower bound on the cost, rounded down."""
         if self.sensitivity == 1:
-            return cost_from_tails(least_tails(self.privacy_target.without_cap_point.points), self.cost)
+            return cost_from_tails(least_noise_tails(self.privacy_target.without_cap_point.points), self.cost)
         return max(self._dual_bound, self.steep_closed_form.lower_bound)
 
     @property
@@ -168,7 +172,9 @@ class SingleReleaseProof(CertificateBuilder):
     def _shape_lower(self) -> float:
         """A lower bound on the cost of noise of the same shape; 0 without multipliers."""
         return (
-            proven_least(self.shape_multipliers, self.bound.error_costs, self.shape) if self.shape_multipliers else 0.0
+            proven_least_cost(self.shape_multipliers, self.bound.error_costs, self.shape)
+            if self.shape_multipliers
+            else 0.0
         )
 
     def _unimodal_price(self, upper: float) -> float:

@@ -25,12 +25,12 @@ MAX_TAILS = 1 << 21
 Points = Sequence[tuple[float, float]]
 
 
-def least_tails(points: Points) -> list[int]:
+def least_noise_tails(points: Points) -> list[int]:
     """Return G_1, G_2, … in units of 2⁻²⁵⁶, rounded down.
 
     G_{k+1} = max_i e^{−ε_i}(G_k − δ_i), and G_1 = max_i e^{−ε_i}(1 − G_1 − δ_i).
 
-    >>> first = least_tails([(0.0, 0.25)])[0]  # (1 − η)/2
+    >>> first = least_noise_tails([(0.0, 0.25)])[0]  # (1 − η)/2
     >>> 0.375 - 1e-60 <= first / ONE <= 0.375
     True
     """

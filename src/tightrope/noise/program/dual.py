@@ -97,11 +97,11 @@ class DualMultiplier:
         }
 
 
-def proven_least(multipliers: Sequence[DualMultiplier], costs: Costs, shape: Shape) -> float:
+def proven_least_cost(multipliers: Sequence[DualMultiplier], costs: Costs, shape: Shape) -> float:
     """Return a lower bound on E c of distributions of that shape that meet the points at the multipliers' shifts.
 
     >>> one = DualMultiplier(1.0, 0.0, 1, 2.0, -1, np.array([1.0, 0.5]), 0.0)
-    >>> proven_least([one], lambda n: np.arange(n + 1.0), "any") <= 1 / math.sinh(1)
+    >>> proven_least_cost([one], lambda n: np.arange(n + 1.0), "any") <= 1 / math.sinh(1)
     True
     """
     used = [m for m in multipliers if m.epsilon <= LARGEST_EPSILON and m.cap > 0]
@@ -121,7 +121,7 @@ def proven_least(multipliers: Sequence[DualMultiplier], costs: Costs, shape: Sha
     return max(math.nextafter(bound, -math.inf), float(values[0]))
 
 
-def improve_multipliers(multipliers: Sequence[DualMultiplier], costs: Costs) -> tuple[DualMultiplier, ...]:
+def improve_dual_multipliers(multipliers: Sequence[DualMultiplier], costs: Costs) -> tuple[DualMultiplier, ...]:
     """Return the multipliers, or better ones: y is raised where r_k + r_{−k} is less than at 0 by more than rounding.
 
     Solvers are inexact in cells that hardly matter. Raising y at −k by t raises r there by t and lowers it at −k − d,
@@ -144,7 +144,7 @@ def improve_multipliers(multipliers: Sequence[DualMultiplier], costs: Costs) -> 
     cap = max(main.cap, float(values.max(initial=0.0)))
     improved[main_index] = replace(main, values=values, cap=cap)
     candidates = (tuple(multipliers), tuple(improved))
-    return max(candidates, key=lambda numbers: proven_least(numbers, costs, "any"))
+    return max(candidates, key=lambda numbers: proven_least_cost(numbers, costs, "any"))
 
 
 def _multiplier_sums(multipliers: Sequence[DualMultiplier], reach: int) -> Floats:

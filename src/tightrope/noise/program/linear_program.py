@@ -112,12 +112,12 @@ class _ConstraintBlock:
         return cls(epsilon, delta, shift, k, 1 / program.reference[np.abs(k)], open_ended)
 
 
-def solve_program(program: NoiseProgram) -> ProgramSolution:
+def solve_linear_program(program: NoiseProgram) -> ProgramSolution:
     """Return the optimum in floats; Ctrl-C interrupts it. Raises ``PrecisionError`` if the solver fails.
 
     >>> ends = np.exp(-np.arange(60.0) / 3)
     >>> program = NoiseProgram(((1.0, 1e-6),), 3, np.arange(60.0), normalize_reference(ends), "any", False)
-    >>> found = solve_program(program)
+    >>> found = solve_linear_program(program)
     >>> round(2 * float(np.dot(np.arange(60), found.weights)), 6)
     2.860785
     """

@@ -115,7 +115,7 @@ class TableRepair:
 
     def repair_table(self, weights: Floats) -> NoiseTable:
         """Return a table near the float weights p_0..p_N that meets the guarantee; ``PrecisionError`` on failure."""
-        fraction = repair_share(weights, self.points, self.sensitivity)
+        fraction = repair_mixing_fraction(weights, self.points, self.sensitivity)
         while True:
             table = self._mix_reference(weights, fraction)
             if holds_at_all_shifts(table, self.points, self.sensitivity):
@@ -188,7 +188,7 @@ def holds_at_all_shifts(table: NoiseTable, points: Sequence[tuple[float, float]]
     return all(table_meets_points(table.atoms_for_shift(shift), points) for shift in shifts)
 
 
-def repair_share(weights: Floats, points: Sequence[tuple[float, float]], sensitivity: int) -> float:
+def repair_mixing_fraction(weights: Floats, points: Sequence[tuple[float, float]], sensitivity: int) -> float:
     """Return the fraction of the stricter distribution that offsets the largest excess over a δ_i, or 0, in floats.
 
     The result is checked by the accountant afterwards.

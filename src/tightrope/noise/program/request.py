@@ -81,7 +81,7 @@ class PrivacyTarget:
         return min((epsilon for epsilon, _ in self.without_cap_point.points if epsilon > 0), default=0.0)
 
 
-def parse_shape(shape: object) -> Shape:
+def parse_noise_shape(shape: object) -> Shape:
     """Return the shape; raises ``InputError`` for anything but "unimodal" and "any"."""
     if shape == "unimodal":
         return "unimodal"

@@ -10,9 +10,14 @@ import numpy as np
 from tightrope.errors import InputError, PrecisionError
 from tightrope.mechanisms.discrete.integer_tables import staircase_table
 from tightrope.mechanisms.discrete.noise_table import NoiseTable
-from tightrope.noise.program.dual import Costs, DualMultiplier, improve_multipliers, proven_least
-from tightrope.noise.program.linear_program import NoiseProgram, ProgramSolution, normalize_reference, solve_program
-from tightrope.noise.program.repair import MOST_PROGRAM_CELLS, ReferenceWeights, TableRepair, repair_share
+from tightrope.noise.program.dual import Costs, DualMultiplier, improve_dual_multipliers, proven_least_cost
+from tightrope.noise.program.linear_program import (
+    NoiseProgram,
+    ProgramSolution,
+    normalize_reference,
+    solve_linear_program,
+)
+from tightrope.noise.program.repair import MOST_PROGRAM_CELLS, ReferenceWeights, TableRepair, repair_mixing_fraction
 from tightrope.noise.program.request import PrivacyTarget, Shape
 from tightrope.noise.program.steep_noise import MOST_STAIRS, MOST_STEEP_CELLS, STEEP, SteepNoise, approximate_cost
 from tightrope.numerics.arrays import Floats
@@ -140,12 +145,12 @@ def solve_stricter(program: NoiseProgram) -> ProgramSolution:
     outward_rows = program.include_outward_rows
     for margin in DELTA_MARGINS:
         points = tuple((e, d - min(d / 4, d * RELATIVE_DELTA_MARGIN + margin)) for e, d in program.points)
-        solution = solve_program(replace(program, points=points, include_outward_rows=outward_rows))
-        excess = repair_share(solution.weights, program.points, program.sensitivity)
+        solution = solve_linear_program(replace(program, points=points, include_outward_rows=outward_rows))
+        excess = repair_mixing_fraction(solution.weights, program.points, program.sensitivity)
         if excess > MAX_ROUNDING_EXCESS and program.shape == "any" and not outward_rows:
             outward_rows = True
-            solution = solve_program(replace(program, points=points, include_outward_rows=outward_rows))
-            excess = repair_share(solution.weights, program.points, program.sensitivity)
+            solution = solve_linear_program(replace(program, points=points, include_outward_rows=outward_rows))
+            excess = repair_mixing_fraction(solution.weights, program.points, program.sensitivity)
         if excess == 0:
             break
     return solution
@@ -190,7 +195,7 @@ def least_table(target: PrivacyTarget, sensitivity: int, costs: Costs, shape: Sh
     closed_form = steep_noise(target, sensitivity, costs)
     if closed_form.table is not None and closed_form.is_tight:
         return LeastTable(closed_form.table, ())
-    points = searchable_points(target)
+    points = searchable_budget_points(target)
     reference = ReferenceWeights.from_points(points, sensitivity)
     program = _build_program(points, sensitivity, costs, shape, reference)
     if shape == "any" and not program.row_count <= MAX_PROGRAM_ROWS:
@@ -208,7 +213,7 @@ def least_table(target: PrivacyTarget, sensitivity: int, costs: Costs, shape: Sh
         solution = solve_wide_enough(program, costs).solution
         tables.append(TableRepair(points, sensitivity, shape == "unimodal", reference).repair_table(solution.weights))
         multipliers = _multipliers_for_target(solution, target)
-        multipliers = multipliers if shape == "unimodal" else improve_multipliers(multipliers, costs)
+        multipliers = multipliers if shape == "unimodal" else improve_dual_multipliers(multipliers, costs)
     except PrecisionError:
         if not tables:
             raise
@@ -254,7 +259,7 @@ def best_staircase(epsilon: float, period: int, costs: Floats) -> tuple[float, i
 def proving_multipliers(target: PrivacyTarget, sensitivity: int, costs: Costs) -> tuple[DualMultiplier, ...]:
     """Return multipliers that prove a bound on every noise of any shape, from all shifts or from a coarser lattice."""
     target = target.without_cap_point
-    points = searchable_points(target)
+    points = searchable_budget_points(target)
     # ``factor`` cells are merged into one: 1 if the program is small enough, otherwise the factor with the least loss.
     # A lattice of c cells per shift loses about 0.1/c², and the part of the sensitivity that its cells do not cover.
     levels = len(ReferenceWeights.from_points(points, 1).weights)
@@ -277,17 +282,17 @@ def proving_multipliers(target: PrivacyTarget, sensitivity: int, costs: Costs) -
         points, coarse_sensitivity, coarse_costs, "any", ReferenceWeights.from_points(points, coarse_sensitivity)
     )
     window = solve_wide_enough(program, coarse_costs)
-    multipliers = improve_multipliers(_multipliers_for_target(window.solution, target), coarse_costs)
+    multipliers = improve_dual_multipliers(_multipliers_for_target(window.solution, target), coarse_costs)
     if not window.is_wide_enough:
         # Take the larger bound of these multipliers and those of the relaxation with mass outside.
-        open_multipliers = _multipliers_for_target(solve_program(window.open_program(coarse_costs)), target)
+        open_multipliers = _multipliers_for_target(solve_linear_program(window.open_program(coarse_costs)), target)
         multipliers = max(
-            multipliers, open_multipliers, key=lambda multipliers: proven_least(multipliers, coarse_costs, "any")
+            multipliers, open_multipliers, key=lambda multipliers: proven_least_cost(multipliers, coarse_costs, "any")
         )
     return multipliers if factor == 1 else tuple(m.stretch_cells(factor) for m in multipliers)
 
 
-def searchable_points(target: PrivacyTarget) -> Points:
+def searchable_budget_points(target: PrivacyTarget) -> Points:
     """Return the points for the search: ε at most ``LARGEST_SEARCHED_EPSILON``, and 0 for a tiny δ."""
     return tuple((min(e, LARGEST_SEARCHED_EPSILON), 0.0 if d < TINY_DELTA else d) for e, d in target.points)
 

@@ -16,8 +16,8 @@ from tightrope.documents.numbers import (
     power_of_ten,
     significant_text,
 )
-from tightrope.reporting.wording.answers import Answer, Row, printed_row
-from tightrope.reporting.wording.partial_release import as_number
+from tightrope.reporting.wording.answers import Answer, Row, printed_answer_row
+from tightrope.reporting.wording.partial_release import stated_number
 from tightrope.reporting.wording.promise import Certificate, Point, attack_rates, profile_points, tradeoff_points
 
 SMALLEST_MARGIN = 1e-290  # below it, floats are too coarse for ticks
@@ -221,7 +221,7 @@ def axis_chart(answer: Answer) -> AxisChart | None:
     values = value_scale(answer)
     if values is None or not answer.has_numeric_axis:
         return None
-    numbers = [position for row in answer.rows if (position := as_number(row.keys[0])) is not None]
+    numbers = [position for row in answer.rows if (position := stated_number(row.keys[0])) is not None]
     # The key axis; the group of missing values (key None) is drawn to the right of the largest.
     with_no_key = any(row.keys[0] is None for row in answer.rows)
     scale = scale_from_numbers(numbers)
@@ -231,9 +231,9 @@ def axis_chart(answer: Answer) -> AxisChart | None:
         dot = dot_from_row(row, values)
         if dot is None:
             continue
-        key = as_number(row.keys[0])
+        key = stated_number(row.keys[0])
         key_at = NO_KEY_AT if key is None else keys.to_percent(key)
-        rounded = printed_row(answer, row)  # as in the table
+        rounded = printed_answer_row(answer, row)  # as in the table
         title = f"{row.key_labels[0]}: {rounded.value} ({rounded.lower} to {rounded.upper})"
         dots.append(KeyedDot(key_at, dot, title, no_key=key is None))
     return AxisChart(

@@ -20,7 +20,7 @@ from tightrope.errors import InputError, MissingExtraError
 from tightrope.numerics.arrays import Floats
 from tightrope.reporting.wording import promise
 from tightrope.reporting.wording.answers import Answer, Row, shown_answer
-from tightrope.reporting.wording.partial_release import PartialAnswer, as_number, read_certificate, read_part
+from tightrope.reporting.wording.partial_release import PartialAnswer, read_certificate, read_stated_part, stated_number
 from tightrope.reporting.wording.promise import true_positive_rate
 from tightrope.reporting.wording.sentences import answer_heading
 from tightrope.tables.labels import Axis
@@ -98,13 +98,13 @@ def answers_chart(answer: AnswerDocument | Mapping[str, object]) -> Figure:
     A list shows the first 60 groups that have a value and says how many there are.
     Raises InputError where no value is published, MissingExtraError without matplotlib.
     """
-    read = shown_answer(answer if isinstance(answer, AnswerDocument) else read_part(answer, PartialAnswer))
+    read = shown_answer(answer if isinstance(answer, AnswerDocument) else read_stated_part(answer, PartialAnswer))
     published = [row for row in read.rows if row.value is not None]
     if not published:
         raise _empty_chart_error("answer", answer, "an answer with at least one published value")
     heading = _escape_mathtext(answer_heading(read))
     if read.has_numeric_axis:
-        keyed = [(key, row) for row in published if (key := as_number(row.keys[0])) is not None]
+        keyed = [(key, row) for row in published if (key := stated_number(row.keys[0])) is not None]
         keys, rows = [key for key, _ in keyed], [row for _, row in keyed]
         figure, axes = _new_axes(7.0, 4.0, _escape_mathtext(read.by[0]), heading)
         axes.errorbar(keys, _row_values(rows), yerr=_whisker_lengths(rows), **_STYLE)

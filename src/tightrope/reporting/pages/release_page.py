@@ -27,7 +27,7 @@ from tightrope.reporting.charts.page_charts import (
 )
 from tightrope.reporting.pages.blocks import EmbeddedFile, embedded_files, template_environment
 from tightrope.reporting.wording import promise, sentences
-from tightrope.reporting.wording.answers import Answer, RoundedValues, extra_columns, printed_row, shown_answers
+from tightrope.reporting.wording.answers import Answer, RoundedValues, extra_columns, printed_answer_row, shown_answers
 from tightrope.reporting.wording.method import MethodAppendix, release_method
 from tightrope.reporting.wording.partial_release import PartialMechanism, PartialRelease, read_release
 from tightrope.reporting.wording.promise import Certificate, PrivacyPromise, privacy_promise
@@ -56,7 +56,7 @@ def answer_lines(answer: Answer, dots: Sequence[Dot | None] = ()) -> list[Answer
     return [
         AnswerLine(
             keys=row.key_labels,
-            rounded_values=printed_row(answer, row),
+            rounded_values=printed_answer_row(answer, row),
             dot=dot,
             is_suppressed=row.value is None,
             first=row.keys[:1] != previous,

@@ -28,7 +28,7 @@ from tightrope.reporting.wording.partial_release import (
     PartialErrors,
     PartialNoise,
     PartialRelease,
-    as_number,
+    stated_number,
 )
 
 FEWEST_ON_AN_AXIS = 5  # a numeric axis with fewer groups is mostly empty: a list reads better
@@ -69,7 +69,7 @@ class Row:
         """The keys for sorting: numbers before texts before no value."""
         ranks: list[tuple[int, float, str]] = []
         for key in self.keys:
-            position = as_number(key)
+            position = stated_number(key)
             if position is not None:
                 ranks.append((0, position, ""))
             else:
@@ -83,7 +83,7 @@ class Row:
         >>> Row(("a",), 9.0, 8.0, 10.0, extra_values={"best_rank": 1, "worst_rank": 3}).rank_range
         '1 to 3'
         """
-        best, worst = (as_number(self.extra_values.get(name)) for name in ("best_rank", "worst_rank"))
+        best, worst = (stated_number(self.extra_values.get(name)) for name in ("best_rank", "worst_rank"))
         if best is None:
             return ""
         if worst is None:
@@ -157,7 +157,7 @@ class Answer:
         """Return whether the groups are numbers, and enough of them to stand along an axis; bands are bars instead."""
         if self.ranked or self.has_bands or len(self.by) != 1:
             return False
-        keys = [as_number(row.keys[0]) for row in self.rows if row.keys[0] is not None]
+        keys = [stated_number(row.keys[0]) for row in self.rows if row.keys[0] is not None]
         return None not in keys and len(set(keys)) >= FEWEST_ON_AN_AXIS
 
 
@@ -230,7 +230,7 @@ def _shown_row(
     }
     charged = {name: record[name] for name in PAID if name in record}
     value, lower, upper = (
-        None if (number := as_number(record.get(name))) is None else number * factor for name in MEASURES
+        None if (number := stated_number(record.get(name))) is None else number * factor for name in MEASURES
     )
     return Row(keys, value, lower, upper, bands, charged, time_unit)
 
@@ -271,7 +271,7 @@ def extra_columns(answer: Answer) -> Table:
     """Return the columns after the interval; empty for most kinds."""
     if any("intercept" in row.extra_values for row in answer.rows):
         # The intercept and its interval, in the digits that are meaningful given its noise.
-        found = [tuple(as_number(row.extra_values.get(name)) for name in INTERCEPT) for row in answer.rows]
+        found = [tuple(stated_number(row.extra_values.get(name)) for name in INTERCEPT) for row in answer.rows]
         widths = [(upper - lower) / 2 for _, lower, upper in found if lower is not None and upper is not None]
         digits = decimals_for(widths)
         return ("intercept", "from", "to"), [
@@ -280,7 +280,7 @@ def extra_columns(answer: Answer) -> Table:
         ]
     if any("noisy" in row.extra_values for row in answer.rows):
         # Least squares changed the value: the raw noisy number stands next to it.
-        raw = [as_number(row.extra_values.get("noisy")) for row in answer.rows]
+        raw = [stated_number(row.extra_values.get("noisy")) for row in answer.rows]
         return ("before adjustment",), [(fixed_text(number, answer.decimal_places),) for number in raw]
     if any("best_rank" in row.extra_values for row in answer.rows):
         return ("rank",), [(row.rank_range,) for row in answer.rows]
@@ -313,9 +313,9 @@ class RoundedValues:
         return self.plus_minus if alone else f"± {self.plus_minus}"
 
 
-def printed_row(answer: Answer, row: Row) -> RoundedValues:
-    """Return ``rounded_row`` with the answer's decimals; shares are in percent, their margins in percentage points."""
-    texts = rounded_row(row, answer.decimal_places)
+def printed_answer_row(answer: Answer, row: Row) -> RoundedValues:
+    """Return ``rounded_answer_row`` with the answer's decimals; shares in percent, margins in percentage points."""
+    texts = rounded_answer_row(row, answer.decimal_places)
     if not answer.in_percent:
         return texts
     value, lower, upper = (
@@ -324,14 +324,14 @@ def printed_row(answer: Answer, row: Row) -> RoundedValues:
     return replace(texts, value=value, lower=lower, upper=upper)
 
 
-def rounded_row(row: Row, decimals: int) -> RoundedValues:
+def rounded_answer_row(row: Row, decimals: int) -> RoundedValues:
     """Return the value rounded, the ends rounded outwards; nearly equal sides are replaced by the longer one.
 
-    >>> rounded_row(Row((), 3.1416, 3.0967, 3.1865), 3)
+    >>> rounded_answer_row(Row((), 3.1416, 3.0967, 3.1865), 3)
     RoundedValues(value='3.142', plus_minus='0.046', lower='3.096', upper='3.188')
-    >>> rounded_row(Row((), 19723.0, 19720.0, 19726.0, time_unit="days since 1970-01-01"), 0)
+    >>> rounded_answer_row(Row((), 19723.0, 19720.0, 19726.0, time_unit="days since 1970-01-01"), 0)
     RoundedValues(value='2024-01-01', plus_minus='3 days', lower='2023-12-29', upper='2024-01-04')
-    >>> rounded_row(Row((), 0.2, 0.0, 0.5), 1).plus_minus
+    >>> rounded_answer_row(Row((), 0.2, 0.0, 0.5), 1).plus_minus
     '+0.3 −0.2'
     """
     if row.time_unit:

@@ -186,7 +186,7 @@ def read_release(source: ReleaseResult | Json) -> ReleaseResult | PartialRelease
     try:
         return RELEASES.convert_data(dict(source), ReleaseResult)
     except InputError:
-        return read_part(source, PartialRelease)
+        return read_stated_part(source, PartialRelease)
 
 
 def read_certificate(source: object) -> ReleaseCertificate | PartialCertificate:
@@ -196,13 +196,13 @@ def read_certificate(source: object) -> ReleaseCertificate | PartialCertificate:
     try:
         return RELEASES.convert_data(dict(source) if isinstance(source, Mapping) else source, ReleaseCertificate)
     except InputError:
-        return read_part(source, PartialCertificate)
+        return read_stated_part(source, PartialCertificate)
 
 
-def read_part(source: object, kind: type[P]) -> P:
+def read_stated_part(source: object, kind: type[P]) -> P:
     """Return the fields of a JSON object that are stated, each read by its type.
 
-    >>> read_part({"relation": " add-remove ", "max_rows": "3"}, PartialNeighbors).relation
+    >>> read_stated_part({"relation": " add-remove ", "max_rows": "3"}, PartialNeighbors).relation
     'add-remove'
     """
     table = source if isinstance(source, Mapping) else {}
@@ -212,18 +212,18 @@ def read_part(source: object, kind: type[P]) -> P:
         if expected in _READERS:
             values[field.name] = _READERS[expected](value)
         elif isinstance(expected, type) and issubclass(expected, Struct):
-            values[field.name] = read_part(value, expected)
+            values[field.name] = read_stated_part(value, expected)
         else:  # a list of parts; other items are dropped
             item_type, _ = get_args(expected)
-            parts = (read_part(item, item_type) for item in _list_items(value) if isinstance(item, Mapping))
+            parts = (read_stated_part(item, item_type) for item in _list_items(value) if isinstance(item, Mapping))
             values[field.name] = tuple(parts)
     return kind(**values)
 
 
-def as_number(value: object) -> float | None:
+def stated_number(value: object) -> float | None:
     """Return ``value`` as a float; None for other types, NaN, ±∞, booleans, and numbers too large to draw (over 1e300).
 
-    >>> as_number(3), as_number(float("nan")), as_number(True), as_number("3")
+    >>> stated_number(3), stated_number(float("nan")), stated_number(True), stated_number("3")
     (3.0, None, None, None)
     """
     if isinstance(value, bool) or not isinstance(value, Real | Decimal):
@@ -235,15 +235,15 @@ def as_number(value: object) -> float | None:
     return found if abs(found) <= LARGEST_NUMBER else None
 
 
-def as_text(value: object) -> str:
+def stated_text(value: object) -> str:
     """Return a text without white space around it; numbers as they print; empty for other types.
 
-    >>> as_text(" x "), as_text(3), as_text(None)
+    >>> stated_text(" x "), stated_text(3), stated_text(None)
     ('x', '3', '')
     """
     if isinstance(value, str):
         return value.strip()
-    return "" if as_number(value) is None else str(value)
+    return "" if stated_number(value) is None else str(value)
 
 
 def _list_items(value: object) -> Sequence[object]:
@@ -253,12 +253,12 @@ def _list_items(value: object) -> Sequence[object]:
 _READERS: dict[Any, Callable[[object], object]] = {
     object: lambda value: value,
     bool: lambda value: value is True,
-    str: as_text,
-    str | None: lambda value: as_text(value) or None,
-    float | None: as_number,
+    str: stated_text,
+    str | None: lambda value: stated_text(value) or None,
+    float | None: stated_number,
     ReleaseCertificate | PartialCertificate: read_certificate,
     tuple[str, ...]: lambda value: tuple(item for item in _list_items(value) if isinstance(item, str)),
-    tuple[float | None, ...]: lambda value: tuple(map(as_number, _list_items(value))),
+    tuple[float | None, ...]: lambda value: tuple(map(stated_number, _list_items(value))),
     tuple[object, ...]: lambda value: tuple(_list_items(value)),
     tuple[Json, ...]: lambda value: tuple(item for item in _list_items(value) if isinstance(item, Mapping)),
     tuple[tuple[str, str], ...]: lambda value: tuple(
@@ -268,16 +268,16 @@ _READERS: dict[Any, Callable[[object], object]] = {
         {str(key): tuple(_list_items(edges)) for key, edges in value.items()} if isinstance(value, Mapping) else {}
     ),
     Mapping[str, str]: lambda value: (
-        {str(key): as_text(text) for key, text in value.items()} if isinstance(value, Mapping) else {}
+        {str(key): stated_text(text) for key, text in value.items()} if isinstance(value, Mapping) else {}
     ),
 }
 """Functions that read a value, by the type of its field."""
 
 
-def number_pairs(firsts: Iterable[float | None], seconds: Iterable[float | None]) -> list[tuple[float, float]]:
+def stated_number_pairs(firsts: Iterable[float | None], seconds: Iterable[float | None]) -> list[tuple[float, float]]:
     """Return two parallel lists of numbers as pairs; a pair with a missing number is dropped.
 
-    >>> number_pairs([0.0, 1.0, 2.0], [5.0, None])
+    >>> stated_number_pairs([0.0, 1.0, 2.0], [5.0, None])
     [(0.0, 5.0)]
     """
     pairs = zip(firsts, seconds, strict=False)

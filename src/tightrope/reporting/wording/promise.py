@@ -26,7 +26,7 @@ from tightrope.documents.wording import (
     added_probability_text,
     protected_group_text,
 )
-from tightrope.reporting.wording.partial_release import PartialCertificate, PartialNeighbors, number_pairs
+from tightrope.reporting.wording.partial_release import PartialCertificate, PartialNeighbors, stated_number_pairs
 
 # Bounds on the gain of an attacker, from the points (ε, δ) of a certificate. Neighbors in either order.
 #
@@ -73,7 +73,7 @@ def guarantee_points(certificate: Certificate) -> list[Point]:
     known = [(epsilon, delta) for epsilon, delta in stated if epsilon is not None and delta is not None]
     return [
         (e, d)
-        for e, d in [*known, *number_pairs(certificate.profile.epsilon, certificate.profile.delta)]
+        for e, d in [*known, *stated_number_pairs(certificate.profile.epsilon, certificate.profile.delta)]
         if e >= 0 and 0 <= d <= 1
     ]
 
@@ -110,7 +110,7 @@ def attack_rates(certificate: Certificate) -> list[AttackRate]:
     """Return the true-positive rates at 0.1, 1, 5 and 10 % false positives; empty without any guarantee."""
     points = guarantee_points(certificate)
     # The points of the trade-off in the certificate.
-    pairs = number_pairs(certificate.tradeoff.false_positive_rate, certificate.tradeoff.true_positive_rate)
+    pairs = stated_number_pairs(certificate.tradeoff.false_positive_rate, certificate.tradeoff.true_positive_rate)
     stated = [(false, true) for false, true in pairs if 0 < false <= 1 and 0 <= true <= 1]
     rates: list[AttackRate] = []
     for rate in FALSE_POSITIVE_RATES:
@@ -134,7 +134,7 @@ def profile_points(certificate: Certificate) -> list[Point]:
 
     δ(ε) is convex in e^ε, so the chord in e^ε lies above it: every point returned is a guarantee.
     """
-    stated = number_pairs(certificate.profile.epsilon, certificate.profile.delta)
+    stated = stated_number_pairs(certificate.profile.epsilon, certificate.profile.delta)
     known = sorted((epsilon, delta) for epsilon, delta in stated if 0 <= epsilon <= 700 and 0 < delta <= 1)
     points: list[Point] = []
     for (low, start), (high, end) in pairwise(known):

@@ -9,7 +9,7 @@ from tightrope.documents.escaping import escape_control_chars
 from tightrope.documents.numbers import MISSING, UP, percent_text, significant_text
 from tightrope.documents.release import NoiseUsed, PlannedAnswer, ReleaseResult, displayed_title
 from tightrope.documents.wording import share_text
-from tightrope.reporting.wording.answers import Answer, rounded_row
+from tightrope.reporting.wording.answers import Answer, rounded_answer_row
 from tightrope.reporting.wording.partial_release import PartialRelease
 
 FORMER_TOO_NOISY = "the noise is too large"
@@ -223,7 +223,7 @@ def _margin_text(answer: Answer, half_width: float) -> str:
     decimals = answer.decimal_places
     last_digit = 10.0**-decimals
     shown = {
-        row.half_width: rounded_row(row, decimals).plus_minus
+        row.half_width: rounded_answer_row(row, decimals).plus_minus
         for row in answer.rows
         if row.half_width is not None and abs(row.half_width - half_width) <= last_digit
     }

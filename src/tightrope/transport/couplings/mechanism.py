@@ -29,7 +29,7 @@ from tightrope.numerics.root_finding import bisect_integer
 from tightrope.randomness.alias_sampler import TOTAL
 from tightrope.randomness.bits import Source
 from tightrope.transport.costs.costs import Cost, CostLike, as_cost
-from tightrope.transport.exact.plan import ExactDistribution, ExactPlan, exact_plan, plan_within
+from tightrope.transport.exact.plan import ExactDistribution, ExactPlan, coupling_plan_within, exact_plan
 from tightrope.transport.exact.tables import GroupTables, RowTables
 from tightrope.transport.solvers.barycenter import barycenter
 from tightrope.transport.solvers.optimal import coupling
@@ -169,7 +169,7 @@ def bottleneck_plan(law: ExactDistribution, target: ExactDistribution, cost: Cos
     float_plan = coupling(
         law.float_masses, target.float_masses, np.where(costs <= bottleneck.cost, costs, forbidden_cost)
     ).plan
-    plan = plan_within(costs <= bottleneck.cost, law, target, float_plan)
+    plan = coupling_plan_within(costs <= bottleneck.cost, law, target, float_plan)
     if plan is not None:
         return plan
     # The smallest cost above r that suffices for the exact distributions.
@@ -177,7 +177,7 @@ def bottleneck_plan(law: ExactDistribution, target: ExactDistribution, cost: Cos
     plans: dict[int, ExactPlan] = {len(levels): exact_plan(float_plan, law, target)}  # feasible at the last level
 
     def has_plan(index: int) -> bool:
-        plan = plan_within(costs <= levels[index], law, target, float_plan)
+        plan = coupling_plan_within(costs <= levels[index], law, target, float_plan)
         if plan is not None:
             plans[index] = plan
         return plan is not None

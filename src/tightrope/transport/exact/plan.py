@@ -2,7 +2,7 @@
 
 1. Distributions (``ExactDistribution``).
 2. A float plan as an exact coupling (``exact_plan``).
-3. The largest mass on allowed pairs, by a maximum flow (``plan_within``).
+3. The largest mass on allowed pairs, by a maximum flow (``coupling_plan_within``).
 """
 
 from __future__ import annotations
@@ -193,14 +193,16 @@ def least_mass_outside(allowed: Allowed, source: ExactDistribution, target: Exac
     return Fraction(sum(missing_rows), source.total * target.total)
 
 
-def plan_within(allowed: Allowed, source: ExactDistribution, target: ExactDistribution, plan: Any) -> ExactPlan | None:
+def coupling_plan_within(
+    allowed: Allowed, source: ExactDistribution, target: ExactDistribution, plan: Any
+) -> ExactPlan | None:
     """Return ``plan`` as an exact coupling on ``allowed`` pairs; None if no coupling exists on them.
 
     ``stray`` is the mass on pairs that the plan does not use.
 
     >>> from scipy.sparse import csr_array
     >>> half = ExactDistribution.from_probabilities("law", [0.5, 0.5])
-    >>> plan_within(np.ones((2, 2), dtype=bool), half, half, csr_array(np.eye(2) / 2)).stray
+    >>> coupling_plan_within(np.ones((2, 2), dtype=bool), half, half, csr_array(np.eye(2) / 2)).stray
     Fraction(0, 1)
     """
     entries, missing_rows, _ = _largest_allowed_flow(allowed, source, target, plan)

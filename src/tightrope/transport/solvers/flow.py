@@ -1,8 +1,8 @@
 """Transport by flows in integers, in three parts (theory §6).
 
 1. From a flow on the edges of a graph to a coupling (``trace_routes``).
-2. The flow of least cost on a graph, with O(edges) arcs instead of n² (``edge_flow``). Rounding masses to integers
-   changes a distribution by at most 2⁻⁵² per node, and this is repaired at the end.
+2. The flow of least cost on a graph, with O(edges) arcs instead of n² (``graph_edge_coupling``). Rounding masses to
+   integers changes a distribution by at most 2⁻⁵² per node, and this is repaired at the end.
 3. Small cost tables of any order of magnitude (``exact_paths``).
 """
 
@@ -111,7 +111,7 @@ SOLVER_BITS = 61
 """The solver adds up the capacities at a node, and multiplies costs by the number of nodes, in 64 bits."""
 
 
-def edge_flow(cost: Graph, source: Floats, target: Floats) -> Coupling:
+def graph_edge_coupling(cost: Graph, source: Floats, target: Floats) -> Coupling:
     """Return a coupling of least cost on a graph, potentials u = −v: |u_s − u_t| ≤ length of every edge s − t.
 
     The cost is summed over the paths of the mass; without a closed form of the metric, it includes an upper bound on

@@ -161,9 +161,9 @@ def _solve_finite_order(cost: Cost, source: Floats, target: Floats) -> Coupling:
 
         return monotone_coupling(cost, source, target)
     if isinstance(cost, Graph):
-        from tightrope.transport.solvers.flow import edge_flow
+        from tightrope.transport.solvers.flow import graph_edge_coupling
 
-        return edge_flow(cost, source, target)
+        return graph_edge_coupling(cost, source, target)
     if isinstance(cost, DiscreteCost):
         return stay_in_place_coupling(cost, source, target)
     if isinstance(cost, Points) and np.count_nonzero(source) * np.count_nonzero(target) >= ARC_PRICING_PAIRS:
