@@ -26,7 +26,6 @@ from tightrope.ledger.chain import DECLARATION, Entry, append_entry, canonical_j
 from tightrope.ledger.check import check_ledger
 from tightrope.ledger.identity import Identity, SeriesClaim
 from tightrope.ledger.overview import entry_history, ledger_overview
-from tightrope.release.execution import claim_of
 from tightrope.verify.claims import CONFIRMED, REFUTED, UNCHECKED
 from tightrope.verify.ledgers import ledger_claims
 

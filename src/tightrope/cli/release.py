@@ -17,7 +17,13 @@ import typer
 from tightrope.cli.errors import EXIT_INSUFFICIENT_BUDGET, Interrupted, discard_stdout, interrupt_without_charge
 from tightrope.cli.options import AsJson, PlanPath, command_app
 from tightrope.cli.output import echo_heading, echo_lines, print_document, print_table, show_progress, writable_folder
-from tightrope.cli.output_files import existing_files, folder_text, kept_anyway, refuse_existing, reserve_files
+from tightrope.cli.output_files import (
+    existing_files,
+    folder_text,
+    refuse_existing,
+    report_unwritten_texts,
+    reserve_files,
+)
 from tightrope.documents.document import to_json_text
 from tightrope.documents.escaping import escape_control_chars
 from tightrope.documents.numbers import UP, terminal_text

@@ -282,7 +282,7 @@ def _check_columns(question: Query, schema: Schema) -> None:
         (vector.measure, term) for vector in question.noisy_statistics() for term in vector.measure.measured_terms
     ]
     for measure, term in measured_terms:
-        kind = facts_of(term, schema).kind
+        kind = term_facts(term, schema).kind
         if not isinstance(measure, DistinctCount) and kind not in NUMERIC_KINDS:
             column = str(term)
             column_text = column if column.isidentifier() else f'column("{escape_control_chars(column)}")'

@@ -397,7 +397,7 @@ def starter_plan_text(
     in_database = path.startswith(("postgresql://", "postgres://"))
     title = (table or "") if in_database else PurePath(path).stem
     if person is not None and person not in schema.column_names:
-        resolve_unit(PrivacyUnit(person, 1, 1, 1), schema)
+        resolve_privacy_unit(PrivacyUnit(person, 1, 1, 1), schema)
     elif person is not None:
         schema.find_column(person).refuse_other_kind("privacy_unit", "identify people")
     other_columns = [column for column in schema.columns if column.name != person]

@@ -77,13 +77,13 @@ def check_request(schema: Schema, request: Request) -> None:
     """Raise ``SchemaError`` unless person, keys, values and condition exist and have kinds that can be used so."""
     person = (request.bounds.person_column,) if request.bounds.person_column is not None else ()
     for name in (*person, *request.by):
-        facts_of(name, schema)
-    if request.where is not None and (kind := facts_of(request.where, schema).kind) != "boolean":
+        term_facts(name, schema)
+    if request.where is not None and (kind := term_facts(request.where, schema).kind) != "boolean":
         text = f"{request.where} must be a condition such as distance > 500, but it is {kind}"
         raise SchemaError.from_text("where", text)
     for measure in request.measures:
         for term in measure.measured_terms:
-            kind = facts_of(term, schema).kind
+            kind = term_facts(term, schema).kind
             if not isinstance(measure, DistinctCount) and kind not in ("integer", "number", "boolean"):
                 text = (
                     f"{str(term)!r} must be numeric, but it is {kind}; cast it first; for CSV and pandas "

@@ -323,7 +323,7 @@ def resolve_term(given: str | Expression | ExpressionTree, schema: Schema) -> Te
     return tree.name if isinstance(tree, ColumnRef) else tree
 
 
-def facts_of(term: Term, schema: Schema) -> ValueFacts:
+def term_facts(term: Term, schema: Schema) -> ValueFacts:
     """Return the kind and the range of a term's values; raises ``SchemaError`` for a column of the kind "other"."""
     if isinstance(term, ExpressionTree):
         return term.infer_column_facts(schema)
