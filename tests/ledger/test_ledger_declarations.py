@@ -26,6 +26,7 @@ from tightrope.ledger.chain import DECLARATION, Entry, append_entry, canonical_j
 from tightrope.ledger.check import check_ledger
 from tightrope.ledger.identity import Identity, SeriesClaim
 from tightrope.ledger.overview import entry_history, ledger_overview
+from tightrope.release.execution import release_claim
 from tightrope.verify.claims import CONFIRMED, REFUTED, UNCHECKED
 from tightrope.verify.ledgers import ledger_claims
 
