@@ -23,6 +23,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Self
 
+MAX_QUOTED_LENGTH = 120
+"""Characters of a value that an error quotes."""
+
 
 class TightropeError(Exception):
     """Root of the tree: ``except TightropeError`` catches all of them."""
@@ -45,8 +48,7 @@ class InputError(TightropeError, ValueError):
         # A table or a column is shown by its type: its repr would show data.
         library = type(value).__module__.partition(".")[0]
         is_table = library in _TABLES and hasattr(value, "__len__")
-        shown = f"<{library}.{type(value).__name__}>" if is_table else repr(value)
-        shown = shown if len(shown) <= 120 else shown[:117] + "..."
+        shown = f"<{library}.{type(value).__name__}>" if is_table else short_repr(value)
         text = f"expected {name} to be {expected}, got {name}={shown}"
         super().__init__(f"{text}; {remedy}" if remedy else text)
 
@@ -137,6 +139,19 @@ class MissingExtraError(TightropeError, ImportError):
 
 
 _TABLES = ("pandas", "polars", "pyarrow", "ibis", "pyspark", "duckdb")
+
+
+def short_repr(value: object) -> str:
+    """Return a value as Python writes it, cut to 120 characters.
+
+    >>> short_repr("age >"), len(short_repr("(" * 5000))
+    ("'age >'", 120)
+    """
+    try:
+        shown = repr(value)
+    except ValueError:  # Python does not write integers of more than 4,300 digits
+        return f"<{type(value).__name__} with too many digits to show>"
+    return shown if len(shown) <= MAX_QUOTED_LENGTH else shown[: MAX_QUOTED_LENGTH - 3] + "..."
 
 
 def quoted_names(names: tuple[str, ...], most: int = 30) -> str:

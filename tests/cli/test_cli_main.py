@@ -151,3 +151,17 @@ def test_ctrl_c_anywhere_else_is_not_silent(run, monkeypatch):
     monkeypatch.setattr("tightrope.cli.ledger._open_datasets", interrupt)
     shown = run("ledger", "show", "a.ledger")
     assert (shown.code, shown.err) == (130, "tightrope: interrupted\n")
+
+
+@pytest.mark.parametrize("words", [["ledger", "show", "a", "9" * 5_000], ["plan", "9" * 5_000], ["9" * 5_000]])
+def test_a_message_about_a_very_long_argument_is_short(run, words):
+    outcome = run(*words)
+    assert outcome.code in (1, 2)
+    assert outcome.err.startswith("tightrope: ") and len(outcome.err) < 700 and "999..." in outcome.err
+
+
+@pytest.mark.parametrize("number", [f"'{'1' * 5_000}'", "1" * 4_000, "1e-320", "nan"])
+def test_a_number_in_a_plan_that_is_out_of_range_is_refused(run, folder, number):
+    text = (folder / "plan.toml").read_text(encoding="utf-8")
+    (folder / "plan.toml").write_text(text.replace("[budget]", f"[budget]\nbias_check = {number}"), encoding="utf-8")
+    run("plan", folder / "plan.toml").refused_with("bias_check")

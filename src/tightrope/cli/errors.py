@@ -24,6 +24,8 @@ from tightrope.errors import (
 )
 
 EXIT_BAD_INPUT, EXIT_INSUFFICIENT_BUDGET, EXIT_ERROR = 2, 3, 1
+MAX_WORD_LENGTH = 500
+"""Characters of a word in a message: a path may be long, but not fill the screen."""
 SIGNAL_EXIT_OFFSET = 128
 """The exit code after a signal is this plus the number of the signal."""
 
@@ -123,9 +125,9 @@ def explain_error(error: Exception) -> tuple[int, str]:
 
 
 def _single_line(text: str) -> str:
-    """Return one line with terminal control characters escaped."""
-    joined = " ".join(text.split())
-    return escape_control_chars(joined)
+    """Return one line with terminal control characters escaped, and very long words cut."""
+    words = (word if len(word) <= MAX_WORD_LENGTH else f"{word[:MAX_WORD_LENGTH]}..." for word in text.split())
+    return escape_control_chars(" ".join(words))
 
 
 def discard_stdout() -> None:

@@ -62,7 +62,7 @@ def suggest(
         entries_before = file.last_ledger_entry()
         with show_progress("Counting people by their number of rows ..."):
             suggested = file.open_ledger_session().suggest_max_rows(
-                budget_fraction=budget_fraction or SUGGESTION_FRACTION,
+                budget_fraction=SUGGESTION_FRACTION if budget_fraction is None else budget_fraction,
                 where=file.document.where,
                 largest_rows=largest_rows,
                 key=key,

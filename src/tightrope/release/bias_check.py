@@ -266,8 +266,9 @@ def _with_noise_sizes(task: QueryGroup, size: float) -> QueryGroup:
         smallest_eighths = 8 * size / _noise_weight((vector,))
         eighths = next((size for size in NOISE_EIGHTHS if size >= smallest_eighths), None)
         if eighths is None:
-            times = math.ceil(10 * smallest_eighths / NOISE_EIGHTHS[-1]) / 10
-            text = f"too small for this many questions; use {times:g} times as much, or ask fewer questions"
+            times = 10 * smallest_eighths / NOISE_EIGHTHS[-1]
+            more = f"{math.ceil(times) / 10:g} times as much" if math.isfinite(times) else "0.02"
+            text = f"too small for this many questions; use {more}, or ask fewer questions"
             raise PlanError.from_text("bias_check", text)
         tallies.append(replace(vector, noise_spec=replace(vector.noise_spec, eighths=eighths)))
     return replace(task, diagnostic_counts=tuple(tallies))

@@ -64,7 +64,8 @@ def test_what_cannot_be_suggested_is_refused_before_a_charge(run, folder):
     run("init", folder / "visits.parquet", "--each-row", "--max-rows", 3, "--out", each_row).refused_with("--each-row")
     assert run("init", folder / "visits.parquet", "--each-row", "--out", each_row).code == 0
     run("suggest", each_row).refused_with("each person has one row")
-    run("suggest", folder / "plan.toml", "--budget-fraction", "2").refused_with("budget_fraction")
+    for fraction in ("2", "0", "", "nan", "1/0", "1e-5000"):
+        run("suggest", folder / "plan.toml", "--budget-fraction", fraction).refused_with("budget_fraction")
     run("suggest", folder / "plan.toml", "--largest-rows", "0").refused_with("--largest-rows")
     assert not (folder / "tightrope.ledger").exists() or "0 releases" in run("ledger", "show", folder / "plan.toml").out
     assert run("suggest", folder / "plan.toml", "--budget-fraction", "0.9").code == 0

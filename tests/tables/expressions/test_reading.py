@@ -272,3 +272,12 @@ def test_a_tree_is_frozen() -> None:
     tree: ExpressionTree = parse_expression("a > 1")
     with pytest.raises(AttributeError):
         tree.comparison = "<"  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    "text", ["(" * 4_000, "a #" + "b" * 4_000, "f" * 4_000 + "(a)", "a." + "b" * 4_000, "1" * 4_500]
+)
+def test_an_error_quotes_the_beginning_of_a_long_expression(text: str) -> None:
+    with pytest.raises(InputError, match="expression: ") as caught:
+        parse_expression(text)
+    assert len(str(caught.value)) < 600

@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tightrope.errors import InputError, quoted_names, suggest_nearest
+from tightrope.errors import InputError, quoted_names, short_repr, suggest_nearest
 from tightrope.tables.expressions.arithmetic import Arithmetic
 from tightrope.tables.expressions.conditions import Compare, Member, Missing, Not, join_conditions
 from tightrope.tables.expressions.functions import FUNCTIONS, Argument, LiteralList
@@ -92,7 +92,7 @@ def parse_expression(text: str) -> ExpressionTree:
         unquoted = QUOTED_TEXT.sub("''", line)
         tips = [tip for pattern, tip in FOREIGN_OPERATOR_TIPS.items() if re.search(pattern, unquoted)]
         remedy = ", ".join(dict.fromkeys(tips)) if tips else f"expressions are made of {USAGE}"
-        raise InputError.from_text("expression", f"{line!r} is not valid; {remedy}")
+        raise InputError.from_text("expression", f"{short_repr(line)} is not valid; {remedy}")
     return _NodeReader(line.encode(errors="replace"))(tree, 0)
 
 
@@ -104,10 +104,10 @@ def _join_lines(text: str) -> str:
     for found in QUOTED_TEXT_OR_COMMENT.findall(text):
         if found == "#":
             tip = 'there are no comments in expressions, and a column whose name has a # is column("a#b")'
-            raise InputError.from_text("expression", f"{text!r} has a #; {tip}")
+            raise InputError.from_text("expression", f"{short_repr(text)} has a #; {tip}")
         if "\n" in found:
             tip = r"a text in quotes is on one line; a line break in it is written \n"
-            raise InputError.from_text("expression", f"{found!r} is not valid; {tip}")
+            raise InputError.from_text("expression", f"{short_repr(found)} is not valid; {tip}")
     return " ".join(text.split("\n")).strip()
 
 
@@ -128,7 +128,7 @@ class _NodeReader:
     def unsupported_error(self, node: ast.AST, tip: str = "") -> InputError:
         """Return the error for a node that the language lacks."""
         remedy = TIPS.get(type(node), tip or f"expressions are made of {USAGE}")
-        return InputError.from_text("expression", f"{self.source_text(node)!r} is not supported; {remedy}")
+        return InputError.from_text("expression", f"{short_repr(self.source_text(node))} is not supported; {remedy}")
 
     def source_text(self, node: ast.AST) -> str:
         """Return the part of the line that the node was read from."""
@@ -215,9 +215,8 @@ class _NodeReader:
         functions = tuple(FUNCTIONS)
         if name not in functions or not isinstance(node.func, ast.Name):
             nearest = suggest_nearest(name, functions)
-            text = (
-                f"there is no function {name!r}; {f'{nearest} ' if nearest else ''}functions: {quoted_names(functions)}"
-            )
+            names = f"{f'{nearest} ' if nearest else ''}functions: {quoted_names(functions)}"
+            text = f"there is no function {short_repr(name)}; {names}"
             raise InputError.from_text("expression", text)
         if node.keywords:
             raise InputError(
