@@ -66,14 +66,22 @@ class OverBoundPersons:
         """Yield a table (column ``person``) of all persons who exceed a bound in these rows, and perhaps of others."""
         row_bound = _row_bound_only(bounds)
         if row_bound not in self.shared_bounds or not row_bound_decides(bounds, grouped=bool(projected.keys)):
-            with self._materialize_persons(bounding.persons_over_bound(projected, bounds)) as persons:
+            with self._materialize_persons(self._persons_over_bound(projected, bounds)) as persons:
                 yield persons
             return
         if row_bound not in self._persons_by_bounds:
             rows = self._person_column(row_bound)
-            persons = engine_call(FIND_PERSONS, lambda: bounding.persons_over_bound(rows, row_bound))
+            persons = engine_call(FIND_PERSONS, lambda: self._persons_over_bound(rows, row_bound))
             self._persons_by_bounds[row_bound] = self.stack.enter_context(self._materialize_persons(persons))
         yield self._persons_by_bounds[row_bound]
+
+    def _persons_over_bound(self, rows: ProjectedRows, bounds: ContributionBounds) -> ir.Table:
+        if row_bound_decides(bounds, grouped=bool(rows.keys)):
+            persons = rows.table.select("person")
+            frequent = backend_for(self.backend).drop_rare_persons(self.backend, persons, bounds.max_rows)
+            rows = ProjectedRows(frequent, (), ())
+            bounds = _row_bound_only(bounds)
+        return bounding.persons_over_bound(rows, bounds)
 
     def _person_column(self, bounds: ContributionBounds) -> ProjectedRows:
         """Return the person column of all rows that belong to a person."""

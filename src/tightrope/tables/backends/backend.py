@@ -119,6 +119,9 @@ class Backend:
     """A context with a temporary table of rows, computed once."""
     open_batch_reader: Callable[[BaseBackend, ir.Table, int], pa.RecordBatchReader] = open_batch_reader
     """Returns a reader of Arrow batches, each computed once."""
+    drop_rare_persons: Callable[[BaseBackend, ir.Table, int], ir.Table] = lambda _, persons, __: persons
+    """Returns rows (column ``person``) without persons of at most that many rows, or with some of them: finding who has
+    more rows is then cheaper."""
     hold_snapshot: (
         Callable[[BaseBackend, ir.Table, int | None], AbstractContextManager[tuple[BaseBackend, ir.Table]]] | None
     ) = None
