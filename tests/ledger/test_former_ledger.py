@@ -19,7 +19,8 @@ import tightrope as tr
 from tightrope.errors import InputError, LedgerError
 from tightrope.ledger import Claim, Ledger
 from tightrope.ledger.chain import canonical_json, combined_digest
-from tightrope.release.execution import release_claim
+from tightrope.ledger.noise_record import NoiseRecord, has_same_noise
+from tightrope.release.execution import noise_record_of, release_claim
 
 FORMER = Path(__file__).parent / "written_by_0_1"
 TABLE = pd.DataFrame({"who": np.arange(400) // 2, "city": ["a", "b"] * 200, "age": np.arange(400.0) % 50})
@@ -66,7 +67,9 @@ def test_a_series_goes_on(tmp_path: Path) -> None:
     assert session.spent["budget_fraction"] == "0.5"
 
 
-@pytest.mark.parametrize(("part", "same"), [("alternatives", True), ("spare", True), ("units", False)])
+@pytest.mark.parametrize(
+    ("part", "same"), [("alternatives", True), ("spare", True), ("units", False), ("tables", False)]
+)
 def test_figures_for_other_noise_may_differ_in_rounding_under_a_key(tmp_path: Path, part: str, same: bool) -> None:
     """These figures depend on the machine and on library versions; the noise itself must be equal."""
     session = opened(tmp_path / "new.ledger")
@@ -79,8 +82,13 @@ def test_figures_for_other_noise_may_differ_in_rounding_under_a_key(tmp_path: Pa
         recipe[part] = {name: math.nextafter(error, 2) for name, error in recipe[part].items()}
     elif part == "spare":
         recipe[part] = 0.001
+    elif part == "units":
+        recipe[part][0]["noise"][0]["shift"] += 1
     else:
-        recipe[part][0]["noise"][0]["table"]["centre"] += "0"
+        table = recipe[part][0]
+        first, *others = table["half"].split(" ")
+        table["center"] = f"{int(table['center'], 16) - 2:x}"
+        table["half"] = " ".join([f"{int(first, 16) + 1:x}", *others])
     text = canonical_json(recipe)
     other = replace(claim, noise_record=text, plan=combined_digest(claim.questions, text))
     assert other.plan != claim.plan
@@ -132,3 +140,23 @@ def test_a_charge_that_is_no_decimal_leaves_the_right_sums_for_former_software(t
     spent, reserved = map(Fraction, before.state_data["balances"]["total"])
     assert last.state_data["balances"]["total"] == [str(spent + Fraction(1, 7)), str(reserved)]
     assert set(last.state_data) == {"balances", "series", "releases"}
+
+
+def test_equal_tables_are_recorded_once_and_older_records_hold_the_same_noise(tmp_path: Path) -> None:
+    """Up to version 0.2 each vector had its own table, with one decimal text for each weight."""
+    plan = opened(tmp_path / "new.ledger").plan(
+        [*QUESTIONS, tr.sum("age", bounds=(0, 50), where="age > 3")], budget_fraction="0.25"
+    )
+    record = noise_record_of(plan._draft)
+    data = json.loads(record.to_text)
+    used = [one["table"] for unit in data["units"] for one in unit["noise"]]
+    assert sorted(set(used)) == [*range(1, len(data["tables"]) + 1)]
+    assert len(used) > len(data["tables"])
+    tables = [choice.table.to_data() for choices in record.choices for choice in choices]
+    former = {name: value for name, value in data.items() if name != "tables"}
+    for one, table in zip((one for unit in former["units"] for one in unit["noise"]), tables, strict=True):
+        one["table"] = table
+    text = canonical_json(former)
+    assert NoiseRecord.from_text(text).choices == NoiseRecord.from_text(record.to_text).choices == record.choices
+    assert has_same_noise(text, record.to_text)
+    assert len(record.to_text) < 0.7 * len(text)

@@ -21,10 +21,12 @@ from functools import cache, reduce
 import mpmath
 import numpy as np
 import pytest
+from msgspec import convert
 from scipy.signal import fftconvolve
 
 from tests.ledger.conftest import identity
 from tightrope.documents.budget import Budget
+from tightrope.documents.document import PackedTable
 from tightrope.errors import InsufficientBudgetError
 from tightrope.ledger import Claim, Limit
 from tightrope.ledger.account import Ledger
@@ -32,7 +34,7 @@ from tightrope.ledger.check import check_ledger
 from tightrope.ledger.identity import SeriesClaim
 from tightrope.ledger.noise_record import NoiseRecord
 from tightrope.ledger.state import moment_costs
-from tightrope.mechanisms.discrete.box_table import table_from_data
+from tightrope.mechanisms.discrete.noise_table import NoiseTable
 from tightrope.noise.worst_split import CompositionGroup, NoiseSpec, SplitBounds
 from tightrope.release.draft_search import noise_of_equal_releases
 
@@ -58,7 +60,7 @@ class Law:
 @cache
 def chances(text: str) -> Floats:
     """P(Y = 0), P(Y = 1), … of a table."""
-    table = table_from_data(json.loads(text))
+    table = NoiseTable.from_packed(convert(json.loads(text), PackedTable))
     points, survival = [], [Fraction(table.survival_probability(0))]
     while survival[-1] > 1e-25 and len(survival) < 20_000:
         survival.append(Fraction(table.survival_probability(len(survival))))
@@ -92,11 +94,12 @@ def splits(rows: int, in_group: int, groups: int) -> Iterator[tuple[int, ...]]:
 
 def laws(recipe: str, cell: float) -> list[Law]:
     """The loss of a release, for every split of a person's rows in every unit."""
-    ways = []
-    for unit in json.loads(recipe)["units"]:
+    ways, record = [], json.loads(recipe)
+    tables = [json.dumps(table) for table in record["tables"]]
+    for unit in record["units"]:
         own = []
         for split in splits(*unit["rows"]):
-            noises = [(json.dumps(one["table"]), one["shift"] * rows) for one in unit["noise"] for rows in split]
+            noises = [(tables[one["table"] - 1], one["shift"] * rows) for one in unit["noise"] for rows in split]
             own.append(reduce(Law.beside, (moved(text, steps, cell) for text, steps in noises)))
         ways.append(own)
     return [reduce(Law.beside, chosen) for chosen in itertools.product(*ways)]

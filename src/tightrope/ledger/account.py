@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -102,8 +103,9 @@ class Account:
         costs = self._moment_costs(claim, series)
 
         def run_transaction(connection: Connection) -> Entry | InsufficientBudgetError:
-            found = self._existing_entry(connection, CHARGED, claim)
-            return found or self._next_entry(connection, claim, series, costs)
+            same_claim = self._with_reserved_noise(connection, claim, series)
+            found = self._existing_entry(connection, CHARGED, same_claim)
+            return found or self._next_entry(connection, same_claim, series, costs)
 
         found = self.book.read_transaction(run_transaction)
         return found if isinstance(found, InsufficientBudgetError) else None
@@ -229,6 +231,7 @@ class Account:
 
     def _charge_claim(self, connection: Connection, claim: Claim, series: str | None, costs: dict[str, Any]) -> Outcome:
         """Return the entry of a claim, found or new, or the refusal; and the entry that was written, if any."""
+        claim = self._with_reserved_noise(connection, claim, series)
         found = self._existing_entry(connection, CHARGED, claim)
         if found is not None:
             return found, None
@@ -242,6 +245,24 @@ class Account:
             connection, self.dataset_name, CHARGED, claim.key, entry.time, (entry.body, entry.state)
         )
         return written, written
+
+    def _with_reserved_noise(self, connection: Connection, claim: Claim, series: str | None) -> Claim:
+        """Return the claim with the noise record that the series reserved, if that holds the same noise.
+
+        The same noise has another text if an older version reserved the series.
+        """
+        reserved = None if series is None else chain.entry_by_key(connection, self.dataset_name, RESERVED, series)
+        if reserved is None or not (claim.noise_record and reserved.body_data["recipe"]):
+            return claim
+        recorded = chain.read_text(connection, reserved.body_data["recipe"])
+        if recorded == claim.noise_record:
+            return claim
+        from tightrope.ledger.noise_record import has_same_noise  # loads the accounting
+
+        if not has_same_noise(recorded, claim.noise_record):
+            return claim  # refused with the reason if it is new
+        plan = combined_digest(claim.questions, recorded) if claim.questions else claim.plan
+        return replace(claim, noise_record=recorded, plan=plan)
 
     def _reading_is_over(self, connection: Connection, charged: Entry) -> bool:
         """Return whether the answers of a charge are stored, or its second reading has begun."""

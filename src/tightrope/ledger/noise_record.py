@@ -9,13 +9,17 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any, Self
 
+from msgspec import convert, to_builtins
+
 from tightrope.accounting.distributions.gaussian import gaussian_reach
 from tightrope.accounting.loss_pmf import LossLattice, LossPMF
 from tightrope.accounting.neighbors import Neighbors
 from tightrope.accounting.privacy_loss import PrivacyLoss
 from tightrope.documents.budget import Budget, float_at_most
+from tightrope.documents.document import PackedTable
 from tightrope.ledger.chain import canonical_json
-from tightrope.mechanisms.discrete.box_table import table_from_data
+from tightrope.mechanisms.discrete.box_table import AnyTable, BoxTable, table_from_data
+from tightrope.mechanisms.discrete.noise_table import NoiseTable
 from tightrope.noise.coarse_losses import certified_noise_loss
 from tightrope.noise.worst_split import CompositionGroup, NoiseSpec, SelectedNoise, SplitBounds, worst_split_loss
 from tightrope.numerics.root_finding import bisect_real
@@ -59,7 +63,7 @@ class NoiseRecord:
     def to_text(self) -> str:
         """Return the record as canonical JSON."""
         window = None if self.window is None else [repr(self.window.step), self.window.reach]
-        units = []
+        units, numbers = [], dict[AnyTable, int]()
         for unit, choices in zip(self.units, self.choices, strict=True):
             bounds = unit.split_bounds
             rows = [bounds.rows, bounds.max_rows_per_group, bounds.groups]
@@ -72,22 +76,26 @@ class NoiseRecord:
                     fields += [spend.is_selection, spend.dimension, spend.requested_eighths]
                 elif spend.is_selection:
                     fields.append(True)
-                named = {"family": choice.family_name, "shift": choice.steps_per_row, "table": choice.table.to_data()}
-                noise.append({"spend": fields, **named})
+                named = {"family": choice.family_name, "shift": choice.steps_per_row}
+                number = numbers.setdefault(choice.table, len(numbers) + 1)
+                noise.append({"spend": fields, **named, "table": number})
             units.append({"rows": rows, "noise": noise})
         figures = {"alternatives": dict(self.alternatives), "spare": self.avoidable_noise}
         # Left out if False, so that older texts stay as they are.
         figures |= {"bounds_splits": True} if self.bounds_splits else {}
-        return canonical_json({"window": window, "units": units, **figures})
+        tables = [_table_data(table) for table in numbers]
+        return canonical_json({"window": window, "units": units, "tables": tables, **figures})
 
     @classmethod
     def from_text(cls, text: str) -> Self:
         """Return the record from the text of ``to_text``."""
         data = json.loads(text)
-        pairs = []
+        tables, pairs = [_table_from_data(table) for table in data.get("tables", ())], []
         for unit in data["units"]:
             selected = tuple(
-                SelectedNoise(NoiseSpec(*one["spend"]), one["family"], one["shift"], table_from_data(one["table"]))
+                SelectedNoise(
+                    NoiseSpec(*one["spend"]), one["family"], one["shift"], _table_of_entry(one["table"], tables)
+                )
                 for one in unit["noise"]
             )
             group = CompositionGroup(tuple(choice.noise_spec for choice in selected), SplitBounds(*unit["rows"]))
@@ -131,10 +139,29 @@ class NoiseRecord:
         return times * PrivacyLoss.from_distribution(law, reverse=law, neighbors=Neighbors.ADD_REMOVE)
 
 
+def _table_data(table: AnyTable) -> dict[str, Any]:
+    """Return a table as plain data: weights in hexadecimal, equal neighbors once."""
+    if isinstance(table, BoxTable):
+        return {**to_builtins(table.radii.packed()), "dimension": table.dimension}
+    data: dict[str, Any] = to_builtins(table.packed())
+    return data
+
+
+def _table_from_data(data: dict[str, Any]) -> AnyTable:
+    """Return the table from the output of ``_table_data``."""
+    table = NoiseTable.from_packed(convert({name: data[name] for name in data if name != "dimension"}, PackedTable))
+    return BoxTable(table, data["dimension"]) if "dimension" in data else table
+
+
+def _table_of_entry(entry: int | dict[str, Any], tables: Sequence[AnyTable]) -> AnyTable:
+    """Return the table with this number; older records have the table itself in each place."""
+    return table_from_data(entry) if isinstance(entry, dict) else tables[entry - 1]
+
+
 def has_same_noise(text: str, other: str) -> bool:
     """Return whether two records, as text, have equal tables for equal groups, and the same lattice."""
-    one, two = json.loads(text), json.loads(other)
-    return all(one.get(name) == two.get(name) for name in ("units", "window", "bounds_splits"))
+    one, two = NoiseRecord.from_text(text), NoiseRecord.from_text(other)
+    return all(getattr(one, name) == getattr(two, name) for name in ("units", "choices", "window", "bounds_splits"))
 
 
 def compose_records(records: Sequence[tuple[NoiseRecord, int]], window: LossLattice) -> LossPMF:

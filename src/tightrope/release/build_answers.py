@@ -115,9 +115,7 @@ def _mechanism_records(draft: NoisePlan) -> tuple[list[ReleasedMechanism], Share
             else:
                 sampled = noise.table
             if sampled not in packed_tables:
-                end = sampled.tail
-                tail = None if end is None else (end.block, end.escape_in, end.escape)
-                packed_tables[sampled] = PackedTable.from_weights(sampled.center, sampled.half, tail, sampled.steps)
+                packed_tables[sampled] = sampled.packed()
             choice, selection = vector.choice, None
             if choice is not None and cells is not None:
                 root = noise.choice_distribution.root

@@ -36,6 +36,7 @@ from tightrope.randomness.loops import Loop, choose_outcomes, compiled_loop
 
 if TYPE_CHECKING:
     from tightrope.accounting.privacy_loss import PrivacyLoss
+    from tightrope.documents.document import PackedTable
 
 # Integer weights from float probabilities, which are taken as exact.
 
@@ -313,6 +314,24 @@ class NoiseTable:
         """The inverse of :meth:`to_data`; the sum is checked again."""
         tail = Tail.from_data(data["tail"]) if data["tail"] else None
         return cls(int(data["centre"]), tuple(map(int, data["half"])), tail, tuple(data["steps"]))
+
+    def packed(self) -> PackedTable:
+        """Return the table in the compact form of documents and ledgers."""
+        from tightrope.documents.document import PackedTable  # loads msgspec, which accounting does not need
+
+        tail = (self.tail.block, self.tail.escape_in, self.tail.escape) if self.tail else None
+        return PackedTable.from_weights(self.center, self.half, tail, self.steps)
+
+    @classmethod
+    def from_packed(cls, packed: PackedTable) -> Self:
+        """The inverse of :meth:`packed`; the sum is checked again."""
+        from tightrope.documents.document import unpack_weights
+
+        tail = None
+        if packed.tail is not None:
+            block = unpack_weights("block", packed.tail.block)
+            tail = Tail(block, int(packed.tail.escape_in, 16), int(packed.tail.escape, 16))
+        return cls(int(packed.center, 16), unpack_weights("half", packed.half), tail, packed.steps)
 
 
 def build_noise_table(raw: Sequence[int], tail: PlateauTail | None = None, steps: tuple[float, ...] = ()) -> NoiseTable:
