@@ -28,6 +28,7 @@ from .mechanisms.truncated_laplace import truncated_laplace as truncated_laplace
 from .noise.calibrate import calibrate as calibrate
 from .noise.least_noise import least_noise as least_noise
 from .noise.noise_limits import noise_limits as noise_limits
+from .queries.comparisons import comparison as comparison
 from .queries.count import count as count
 from .queries.count import count_distinct as count_distinct
 from .queries.histogram import histogram as histogram

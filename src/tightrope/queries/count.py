@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Self, final
 
@@ -9,6 +10,8 @@ from tightrope.documents.escaping import A_PERSON, escape_control_chars, unit_no
 from tightrope.errors import PlanError
 from tightrope.noise.worst_split import NoiseSpec, nearest_eighths
 from tightrope.queries.column_query import column_term
+from tightrope.queries.comparisons import LinearEstimate, NoiseWeight
+from tightrope.queries.intervals import OUTSIDE
 from tightrope.queries.options import Given
 from tightrope.queries.query import Integers, Noises, Query, Record
 from tightrope.queries.statistics import NoisyStatistic, row_count
@@ -26,16 +29,21 @@ class RowCountQuery(Query):
 
     uniform = True
     adds_up = True
+    has_linear_estimate = True
     notes: ClassVar[tuple[str, ...]] = (NOT_CLAMPED_NOTE,)
 
     def noisy_statistics(self) -> tuple[NoisyStatistic, ...]:
         """Return the row count."""
         return (row_count(ROW_COUNT, self.asked.relative_noise_size),)
 
-    def estimate(self, integers: Integers, noises: Noises) -> Record:
+    def estimate(self, integers: Integers, noises: Noises, outside: float = OUTSIDE) -> Record:
         """Return the noisy integer; if the group is shown because of it, the interval is conditional on that."""
-        lower, upper = noises[ROW_COUNT].confidence_interval(integers[ROW_COUNT])
+        lower, upper = noises[ROW_COUNT].confidence_interval(integers[ROW_COUNT], outside)
         return {"value": integers[ROW_COUNT], "lower": lower, "upper": upper}
+
+    def linear_estimate(self, integers: Integers, noises: Noises) -> LinearEstimate:
+        """Return the noisy integer."""
+        return LinearEstimate(integers[ROW_COUNT], (NoiseWeight(noises[ROW_COUNT], 1),), possible=(0, math.inf))
 
     def expected_error(self, noises: Noises, people: int) -> tuple[float, float]:
         """Return the errors of the noise."""

@@ -264,14 +264,14 @@ class RatioWidths:
     widths: Floats
 
     @classmethod
-    def from_noise_pair(cls, noises: NoisePair, largest: float) -> Self:
-        """Return the widths of X − mY."""
+    def from_noise_pair(cls, noises: NoisePair, largest: float, outside: float = OUTSIDE) -> Self:
+        """Return the widths of X − mY, exceeded with probability at most ``outside``."""
         ratios = largest * np.arange(1, RATIO_COUNT + 1) / RATIO_COUNT
-        first, second = noises.approximate_half_widths(OUTSIDE * 0.9)
+        first, second = noises.approximate_half_widths(outside * 0.9)
         high = first + ratios * second
 
         def are_enough(widths: Floats) -> Bools:
-            return noises.excess_probability(widths, ratios) <= OUTSIDE * (1 - TAIL_ROUNDING)
+            return noises.excess_probability(widths, ratios) <= outside * (1 - TAIL_ROUNDING)
 
         while not np.all(are_enough(high)):
             high = high * GROWTH_FACTOR

@@ -8,7 +8,8 @@ from functools import lru_cache
 from typing import final
 
 from tightrope.queries.column_query import ColumnQuery, clamped_text
-from tightrope.queries.intervals import IndependentPair, RatioWidths
+from tightrope.queries.comparisons import LinearEstimate, NoiseWeight
+from tightrope.queries.intervals import OUTSIDE, IndependentPair, RatioWidths
 from tightrope.queries.query import Integers, Noises, Record
 from tightrope.queries.statistics import Noise, NoisyStatistic, column_grid, rounding_error, value_count, value_sum
 from tightrope.tables.request import FixedPoint
@@ -31,6 +32,7 @@ class mean(ColumnQuery):
     """
 
     kind = "mean"
+    has_linear_estimate = True
     meaning = "The mean"
     additive = False
     uniform = False
@@ -59,7 +61,7 @@ class mean(ColumnQuery):
             USABLE, self.term, size * COUNT_NOISE
         )
 
-    def estimate(self, integers: Integers, noises: Noises) -> Record:
+    def estimate(self, integers: Integers, noises: Noises, outside: float = OUTSIDE) -> Record:
         """Return midpoint + noisy centered sum / noisy count, clamped to the range; suppressed if the count is below 1.
 
         ``usable`` is the noisy count.
@@ -72,10 +74,24 @@ class mean(ColumnQuery):
         )
         if usable < 1:
             return {"value": None, "lower": low, "upper": high, "usable": usable}
-        below, above = centered_interval(integers[CENTERED_SUM], usable, noises)
+        below, above = centered_interval(integers[CENTERED_SUM], usable, noises, outside)
         value, rounding = min(max(middle + total / usable, low), high), rounding_error(self.clamp_bounds)
         lower, upper = max(low, min(middle + below - rounding, value)), min(high, max(middle + above + rounding, value))
         return {"value": value, "lower": lower, "upper": upper, "usable": usable}
+
+    def linear_estimate(self, integers: Integers, noises: Noises) -> LinearEstimate | None:
+        """Return midpoint + noisy centered sum / noisy count; None if the count is below 1."""
+        if integers[USABLE] < 1:
+            return None
+        step, center = noises[CENTERED_SUM].step_size, self.fixed_point_grid.center
+        return LinearEstimate(
+            integers[CENTERED_SUM] * step,
+            (NoiseWeight(noises[CENTERED_SUM], step), NoiseWeight(noises[USABLE], 0.0, 1.0)),
+            bottom=integers[USABLE],
+            offset=center * step,
+            allowance=step + rounding_error(self.clamp_bounds),
+            possible=self.clamp_bounds,
+        )
 
     def expected_error(self, noises: Noises, people: int) -> tuple[float, float]:
         """Return errors for a mean halfway between the middle and an end of the range, E|error| as an upper bound."""
@@ -90,21 +106,21 @@ class mean(ColumnQuery):
         return noises[USABLE].lower_tail_probability(-people)
 
 
-def centered_interval(total: float, usable: int, noises: Noises) -> tuple[float, float]:
-    """Return 95 % bounds on the centered mean s/n in natural units, from integers s + X and n + Y (``RatioWidths``).
+def centered_interval(total: float, usable: int, noises: Noises, outside: float = OUTSIDE) -> tuple[float, float]:
+    """Return bounds on the centered mean s/n in natural units, from integers s + X and n + Y (``RatioWidths``).
 
     A centered mean is at most one row's sensitivity; rounding to the grid moves a value by at most half a step.
     """
     step = noises[CENTERED_SUM].step_size
-    lower, upper = _cached_ratio_widths(noises[CENTERED_SUM], noises[USABLE]).ratio_interval(total, usable)
+    lower, upper = _cached_ratio_widths(noises[CENTERED_SUM], noises[USABLE], outside).ratio_interval(total, usable)
     return (lower - 1) * step, (upper + 1) * step
 
 
 @lru_cache(maxsize=64)
-def _cached_ratio_widths(total: Noise, usable: Noise) -> RatioWidths:
+def _cached_ratio_widths(total: Noise, usable: Noise, outside: float) -> RatioWidths:
     """Return the ratio widths, computed once for all groups."""
     return RatioWidths.from_noise_pair(
-        IndependentPair(total.noise_tails, usable.noise_tails), float(total.vector.sensitivity)
+        IndependentPair(total.noise_tails, usable.noise_tails), float(total.vector.sensitivity), outside
     )
 
 
@@ -125,6 +141,7 @@ class sum(ColumnQuery):
     """
 
     kind = "sum"
+    has_linear_estimate = True
     meaning = "The total"
     additive = True
     uniform = True
@@ -144,11 +161,18 @@ class sum(ColumnQuery):
             ),
         )
 
-    def estimate(self, integers: Integers, noises: Noises) -> Record:
+    def estimate(self, integers: Integers, noises: Noises, outside: float = OUTSIDE) -> Record:
         """Return noisy integer · step; the ends are rounded outwards."""
-        value, width = integers[SUM_NAME] * noises[SUM_NAME].step_size, noises[SUM_NAME].half_width()
+        value, width = integers[SUM_NAME] * noises[SUM_NAME].step_size, noises[SUM_NAME].half_width(1 - outside)
         lower, upper = math.nextafter(value - width, -math.inf), math.nextafter(value + width, math.inf)
         return {"value": value, "lower": lower, "upper": upper}
+
+    def linear_estimate(self, integers: Integers, noises: Noises) -> LinearEstimate:
+        """Return noisy integer · step."""
+        step, (low, high) = noises[SUM_NAME].step_size, self.clamp_bounds
+        top = integers[SUM_NAME] * step
+        possible = (0.0 if low >= 0 else -math.inf, 0.0 if high <= 0 else math.inf)
+        return LinearEstimate(top, (NoiseWeight(noises[SUM_NAME], step),), allowance=math.ulp(top), possible=possible)
 
     def expected_error(self, noises: Noises, people: int) -> tuple[float, float]:
         """Return the errors of the noise."""

@@ -195,9 +195,11 @@ class NoisySample:
     noises: Noises
     sums: Mapping[str, float]
     usable: int
+    outside: float = OUTSIDE
+    """The largest probability with which an interval may miss."""
 
     @classmethod
-    def from_integers(cls, integers: Integers, noises: Noises) -> NoisySample:
+    def from_integers(cls, integers: Integers, noises: Noises, outside: float = OUTSIDE) -> NoisySample:
         """Return the moments from noisy integers, plus the constants that were subtracted from each square."""
         usable = integers[USABLE]
         sums = {
@@ -205,7 +207,11 @@ class NoisySample:
             for name in noises
             if name != USABLE
         }
-        return cls(noises, sums, usable)
+        return cls(noises, sums, usable, outside)
+
+    def main_error_probability(self, nuisances: int) -> float:
+        """Return the part of ``outside`` for the parameter itself; the rest is for its nuisances and the row count."""
+        return self.outside - NUISANCE_PROBABILITY * (nuisances + 1)
 
     def centered_value_bound(self, name: str) -> float:
         """Return the largest magnitude of a centered value."""
@@ -316,11 +322,6 @@ def square_offset(noise: Noise) -> float:
     """Return the constant subtracted from each row's square to halve the sensitivity."""
     fixed_point = noise.vector.measure.fixed_point
     return fixed_point.center * noise.step_size if isinstance(fixed_point, FixedPoint | FixedProduct) else 0.0
-
-
-def main_error_probability(nuisances: int) -> float:
-    """Return the part of the 5 % for the parameter itself; the rest is for its nuisances and the number of rows."""
-    return OUTSIDE - NUISANCE_PROBABILITY * (nuisances + 1)
 
 
 @lru_cache(maxsize=64)

@@ -10,6 +10,7 @@ from typing import ClassVar, Self, final
 from tightrope.documents.escaping import escape_control_chars
 from tightrope.errors import PlanError
 from tightrope.queries.column_query import ColumnQuery, column_term, format_range_end, value_range
+from tightrope.queries.intervals import OUTSIDE
 from tightrope.queries.moment_estimates import (
     ASSUMED_CORRELATION,
     MISSING_VALUES_NOTE,
@@ -35,7 +36,6 @@ from tightrope.queries.moment_estimates import (
     expected_error_of_record,
     hidden_variance_probability,
     low_count_probability,
-    main_error_probability,
     noisy_covariance,
     noisy_variance,
     square_offset,
@@ -76,13 +76,13 @@ class SpreadQuery(ColumnQuery, ABC):
             usable_rows(USABLE, self.term, None, size),
         )
 
-    def estimate(self, integers: Integers, noises: Noises) -> Record:
+    def estimate(self, integers: Integers, noises: Noises, outside: float = OUTSIDE) -> Record:
         """Return S/N − (S/N)², clamped to the possible values; ``usable`` is the noisy number of values."""
         usable, largest_variance = integers[USABLE], centered_bound(centered_factor("bounds", self.clamp_bounds)) ** 2
         if usable < 1:
             return {"value": None, "lower": 0.0, "upper": self._value_from_variance(largest_variance), "usable": usable}
-        sample = NoisySample.from_integers(integers, noises)
-        span = variance_span(sample, X, sample.estimate_mean(X), main_error_probability(1))
+        sample = NoisySample.from_integers(integers, noises, outside)
+        span = variance_span(sample, X, sample.estimate_mean(X), sample.main_error_probability(1))
         noisy_value = min(max(noisy_variance(sample, X) / usable, 0.0), largest_variance)
         interval = (
             self._value_from_variance(min(span.low, noisy_value)),
@@ -309,14 +309,16 @@ class covariance(MomentQuery):
         """Return the sum of products, both sums, and the number of rows."""
         return self.moment_statistics()
 
-    def estimate(self, integers: Integers, noises: Noises) -> Record:
+    def estimate(self, integers: Integers, noises: Noises, outside: float = OUTSIDE) -> Record:
         """Return Sxy/N − Sx/N Sy/N, clamped to the possible values; ``usable`` is the noisy number of rows."""
         usable, (x, y) = integers[USABLE], self.centered_factors
         largest_covariance = centered_bound(x) * centered_bound(y)
         if usable < 1:
             return {"value": None, "lower": -largest_covariance, "upper": largest_covariance, "usable": usable}
-        sample = NoisySample.from_integers(integers, noises)
-        span = covariance_span(sample, (sample.estimate_mean(X), sample.estimate_mean(Y)), main_error_probability(2))
+        sample = NoisySample.from_integers(integers, noises, outside)
+        span = covariance_span(
+            sample, (sample.estimate_mean(X), sample.estimate_mean(Y)), sample.main_error_probability(2)
+        )
         value = min(max(noisy_covariance(sample) / usable, -largest_covariance), largest_covariance)
         return {"value": value, "lower": min(span.low, value), "upper": max(span.high, value), "usable": usable}
 
@@ -366,12 +368,12 @@ class correlation(MomentQuery):
         """Return the sums of products and squares, both sums, and the number of rows."""
         return self.moment_statistics(XX, YY)
 
-    def estimate(self, integers: Integers, noises: Noises) -> Record:
+    def estimate(self, integers: Integers, noises: Noises, outside: float = OUTSIDE) -> Record:
         """Return the covariance divided by both standard deviations, in [−1, 1]; ``usable`` is the noisy row count."""
         usable = integers[USABLE]
         if usable < 1:
             return {"value": None, "lower": -1.0, "upper": 1.0, "usable": usable}
-        sample = NoisySample.from_integers(integers, noises)
+        sample = NoisySample.from_integers(integers, noises, outside)
         variances = noisy_variance(sample, X), noisy_variance(sample, Y)
         if not min(variances) > 0:
             return {"value": None, "lower": -1.0, "upper": 1.0, "usable": usable}
@@ -412,7 +414,7 @@ def _likely_correlations(sample: NoisySample, variances: tuple[float, float]) ->
             Y: span * inverse * mean_y - mean_x,
             USABLE: mean_x * mean_y - span * squares * 0.5,
         }
-        half_width = sample.noise_width(weights, main_error_probability(4))
+        half_width = sample.noise_width(weights, sample.main_error_probability(4))
         half_width += sample.usable * means[0].noise_bound * means[1].noise_bound
         middle = noisy_covariance(sample)
         span = Span(middle - half_width, middle + half_width).divide_by_positive(spread).clip_to_span(span)

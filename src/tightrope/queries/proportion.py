@@ -10,6 +10,8 @@ from typing import Self, final
 from tightrope.documents.escaping import escape_control_chars
 from tightrope.noise.worst_split import NoiseSpec, nearest_eighths
 from tightrope.queries.column_query import column_term
+from tightrope.queries.comparisons import LinearEstimate, NoiseWeight
+from tightrope.queries.intervals import OUTSIDE
 from tightrope.queries.options import Given
 from tightrope.queries.query import Integers, Noises, Query, Record
 from tightrope.queries.ratio import cached_ratio_interval
@@ -44,6 +46,7 @@ class proportion(Query):
     """True if the column of a resolved query has numbers, not booleans."""
 
     kind = "proportion"
+    has_linear_estimate = True
     meaning = "The proportion"
     additive = False
     uniform = False
@@ -94,14 +97,14 @@ class proportion(Query):
         ones = NoisyStatistic(Measure(TRUE, self.term, ONES), noise_spec, 1, disjoint_set=str(self.term))
         return ones, replace(ones, measure=Measure(FALSE, self.term, replace(ONES, center=1)))
 
-    def estimate(self, integers: Integers, noises: Noises) -> Record:
+    def estimate(self, integers: Integers, noises: Noises, outside: float = OUTSIDE) -> Record:
         """Return ones over the sum of both counts, clamped to [0, 1]; ``usable`` is that noisy sum."""
         ones, zeros = integers[TRUE], -integers[FALSE]
         usable = ones + zeros
         if usable < 1:
             return {"value": None, "lower": 0.0, "upper": 1.0, "usable": usable}
         value = min(max(ones / usable, 0.0), 1.0)
-        smallest_odds, largest_odds = cached_ratio_interval(noises[TRUE], noises[FALSE]).likely_ratios(
+        smallest_odds, largest_odds = cached_ratio_interval(noises[TRUE], noises[FALSE], outside).likely_ratios(
             ones, zeros, 0.0, math.inf
         )
         lower, upper = (
@@ -109,6 +112,14 @@ class proportion(Query):
             _proportion_from_odds(largest_odds, below=False),
         )
         return {"value": value, "lower": min(lower, value), "upper": max(upper, value), "usable": usable}
+
+    def linear_estimate(self, integers: Integers, noises: Noises) -> LinearEstimate | None:
+        """Return ones over the sum of both counts; None if that is below 1."""
+        ones, zeros = integers[TRUE], -integers[FALSE]
+        if ones + zeros < 1:
+            return None
+        weights = NoiseWeight(noises[TRUE], 1.0, 1.0), NoiseWeight(noises[FALSE], 0.0, -1.0)
+        return LinearEstimate(ones, weights, bottom=ones + zeros, allowance=1e-14, possible=(0.0, 1.0))
 
     def expected_error(self, noises: Noises, people: int) -> tuple[float, float]:
         """Return the errors for a proportion near 0 or 1, where they are largest."""

@@ -443,6 +443,7 @@ class quantile(ColumnQuery):
     """True if the quantile is read from counts shared with other quantiles; otherwise it is chosen."""
 
     kind = "quantile"
+    comparable = False
     meaning = "The value that a given fraction of all values does not exceed"
     additive = False
     uniform = False
@@ -546,8 +547,13 @@ class quantile(ColumnQuery):
         """Return two choices, or counts by block and by cell."""
         return self._answering_method.noisy_statistics()
 
-    def estimate(self, integers: Integers, noises: Noises) -> Record:
-        """Return the value and its interval; ``usable`` is the noisy number of values, if they are counted."""
+    def estimate(self, integers: Integers, noises: Noises, outside: float = OUTSIDE) -> Record:
+        """Return the value and its interval; ``usable`` is the noisy number of values, if they are counted.
+
+        Raises ``ValueError`` for another ``outside`` than 5 %: the method has that probability.
+        """
+        if outside != OUTSIDE:
+            raise ValueError("the interval of a quantile misses it with a probability of 5 %")
         record = self._answering_method.estimate(integers, noises)
         if self.days_unit != DATE_UNIT:
             return record

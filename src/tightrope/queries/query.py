@@ -7,13 +7,17 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
-from typing import ClassVar, Self, final
+from typing import TYPE_CHECKING, ClassVar, Self, final
 
+from tightrope.queries.intervals import OUTSIDE
 from tightrope.queries.options import CheckedOptions, QueryOptions
 from tightrope.queries.statistics import Noise, NoisyStatistic
 from tightrope.tables.expressions.expression import Term
 from tightrope.tables.expressions.rounding import Cell
 from tightrope.tables.schema import Schema
+
+if TYPE_CHECKING:
+    from tightrope.queries.comparisons import LinearEstimate
 
 Integers = Mapping[str, int]
 """The noisy integers of one group, by the names of the vectors."""
@@ -53,6 +57,10 @@ class Query(QueryOptions, ABC):
     """True if the value is a number of rows, so that an error can be stated as a fraction of it."""
     boxes: ClassVar[bool] = False
     """True if the number may share its noise with others: its interval uses only the number's marginal distribution."""
+    has_linear_estimate: ClassVar[bool] = False
+    """True if the noise of a value is known as a linear form (``linear_estimate``)."""
+    comparable: ClassVar[bool] = True
+    """True if ``estimate`` has intervals of every probability, so that values can be compared."""
     counts_suppressed_groups: ClassVar[bool] = False
     """True if the query counts the rows in suppressed groups of the other queries of its ``QueryGroup``, in total."""
     row_count_steps: ClassVar[tuple[int, ...]] = ()
@@ -142,8 +150,19 @@ class Query(QueryOptions, ABC):
         """Return the noisy vectors of the query, with different names. Raises ``PlanError``, before budget is spent."""
 
     @abstractmethod
-    def estimate(self, integers: Integers, noises: Noises) -> Record:
-        """Return the value of a group and its 95 % interval, from noisy integers only."""
+    def estimate(self, integers: Integers, noises: Noises, outside: float = OUTSIDE) -> Record:
+        """Return the value of a group and its interval, from noisy integers only.
+
+        The interval misses the value without noise with probability at most ``outside``.
+        """
+
+    def linear_estimate(self, integers: Integers, noises: Noises) -> LinearEstimate | None:
+        """Return the value of a group with its noise as a linear form; None if it is suppressed.
+
+        Kinds that define it set ``has_linear_estimate``: the joint noise of several values is then known.
+        """
+        del integers, noises
+        return None
 
     @abstractmethod
     def expected_error(self, noises: Noises, people: int) -> tuple[float, float]:

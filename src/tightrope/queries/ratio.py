@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import Self, final
 
 from tightrope.errors import PlanError
+from tightrope.queries.comparisons import LinearEstimate, NoiseWeight
 from tightrope.queries.intervals import OUTSIDE, NoisePair, RatioWidths
 from tightrope.queries.moment_estimates import MISSING_VALUES_NOTE, expected_error_of_record, finite_or_none
 from tightrope.queries.moments import ColumnPairQuery, Range
@@ -32,12 +33,14 @@ class RatioInterval:
     reciprocals: RatioWidths
 
     @classmethod
-    def from_noise_pair(cls, noises: NoisePair) -> Self:
+    def from_noise_pair(cls, noises: NoisePair, outside: float = OUTSIDE) -> Self:
         """Return the intervals for X and Y; the unit is the ratio at which both have the same weight."""
         top, bottom = noises.approximate_half_widths(OUTSIDE)
         unit = top / bottom
         return cls(
-            unit, RatioWidths.from_noise_pair(noises, unit), RatioWidths.from_noise_pair(noises.swapped_pair, 1 / unit)
+            unit,
+            RatioWidths.from_noise_pair(noises, unit, outside),
+            RatioWidths.from_noise_pair(noises.swapped_pair, 1 / unit, outside),
         )
 
     def likely_ratios(self, top: float, bottom: float, least: float, most: float) -> Ends:
@@ -75,9 +78,9 @@ class RatioInterval:
 
 
 @lru_cache(maxsize=64)
-def cached_ratio_interval(top: Noise, bottom: Noise) -> RatioInterval:
+def cached_ratio_interval(top: Noise, bottom: Noise, outside: float = OUTSIDE) -> RatioInterval:
     """Return the ratio intervals for two noises of one group, computed once for all groups."""
-    return RatioInterval.from_noise_pair(noise_pair(top, bottom))
+    return RatioInterval.from_noise_pair(noise_pair(top, bottom), outside)
 
 
 TOP, BOTTOM = "numerator", "denominator"
@@ -106,6 +109,7 @@ class ratio(ColumnPairQuery):
     """The lowest and highest value of the denominator."""
 
     kind = "ratio"
+    has_linear_estimate = True
     meaning = "The ratio of two sums"
     boxes = True
     given = (TOP, BOTTOM)
@@ -152,7 +156,7 @@ class ratio(ColumnPairQuery):
         )
         return lower, upper
 
-    def estimate(self, integers: Integers, noises: Noises) -> Record:
+    def estimate(self, integers: Integers, noises: Noises, outside: float = OUTSIDE) -> Record:
         """Return sum over sum, clamped to the possible ratios."""
         lower, upper = self.possible_ratios
         step = noises[TOP].step_size, noises[BOTTOM].step_size
@@ -160,17 +164,27 @@ class ratio(ColumnPairQuery):
         if bottom < self.second_bounds[1]:
             return {"value": None, "lower": finite_or_none(lower), "upper": finite_or_none(upper)}
         value = min(max(integers[TOP] * step[0] / bottom, lower), upper)
-        low, high = self._likely_interval(integers, noises, step[0] / step[1])
+        low, high = self._likely_interval(integers, noises, step[0] / step[1], outside)
         return {"value": value, "lower": finite_or_none(min(low, value)), "upper": finite_or_none(max(high, value))}
 
-    def _likely_interval(self, integers: Integers, noises: Noises, scale: float) -> Range:
+    def _likely_interval(self, integers: Integers, noises: Noises, scale: float, outside: float) -> Range:
         """Return the ends in natural units; ``scale`` converts from a ratio of integers."""
         lower, upper = self.possible_ratios
-        ratio_interval = cached_ratio_interval(noises[TOP], noises[BOTTOM])
+        ratio_interval = cached_ratio_interval(noises[TOP], noises[BOTTOM], outside)
         low, high = ratio_interval.likely_ratios(integers[TOP], integers[BOTTOM], lower / scale, upper / scale)
         return max(lower, low * scale * (1 - math.copysign(OUTWARD_MARGIN, low))), min(
             upper, high * scale * (1 + math.copysign(OUTWARD_MARGIN, high))
         )
+
+    def linear_estimate(self, integers: Integers, noises: Noises) -> LinearEstimate | None:
+        """Return sum over sum; None if the denominator is smaller than what one row can add."""
+        steps = noises[TOP].step_size, noises[BOTTOM].step_size
+        top, bottom = integers[TOP] * steps[0], integers[BOTTOM] * steps[1]
+        if bottom < self.second_bounds[1]:
+            return None
+        weights = NoiseWeight(noises[TOP], steps[0]), NoiseWeight(noises[BOTTOM], 0.0, steps[1])
+        allowance = OUTWARD_MARGIN * abs(top / bottom)
+        return LinearEstimate(top, weights, bottom=bottom, allowance=allowance, possible=self.possible_ratios)
 
     def expected_error(self, noises: Noises, people: int) -> tuple[float, float]:
         """Return the errors for values in the middle of their ranges."""

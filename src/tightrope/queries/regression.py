@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass, field
 from typing import Self, final
 
+from tightrope.queries.intervals import OUTSIDE
 from tightrope.queries.moment_estimates import (
     MISSING_VALUES_NOTE,
     NARROWING_STEPS,
@@ -23,7 +24,6 @@ from tightrope.queries.moment_estimates import (
     covariance_span,
     expected_error_of_record,
     finite_or_none,
-    main_error_probability,
     noisy_covariance,
     noisy_variance,
     span_around,
@@ -56,7 +56,7 @@ class RegressionLine:
         """Return the line of a sample; None if the variance of y cannot be distinguished from noise."""
         moments = noisy_covariance(sample), noisy_variance(sample, Y)
         line = cls(sample, sample.estimate_mean(X), sample.estimate_mean(Y), *moments)
-        return line if math.isfinite(line.slope_span(main_error_probability(2)).largest_magnitude) else None
+        return line if math.isfinite(line.slope_span(sample.main_error_probability(2)).largest_magnitude) else None
 
     @property
     def noisy_slope(self) -> float:
@@ -109,7 +109,7 @@ class RegressionLine:
             noisy_covariance(sample),
             noisy_variance(sample, Y),
         )
-        return sample.noise_width(line._variance_noise(), main_error_probability(2) / 2)
+        return sample.noise_width(line._variance_noise(), sample.main_error_probability(2) / 2)
 
     def _slope_noise(self, slope: Span) -> dict[str, Span]:
         """Return the weights of all noises in C − b V."""
@@ -215,16 +215,17 @@ class regression(MomentQuery):
         """Return the sum of products, the sum of squares of the predictor, both sums, and the number of rows."""
         return self.moment_statistics(YY)
 
-    def estimate(self, integers: Integers, noises: Noises) -> Record:
+    def estimate(self, integers: Integers, noises: Noises, outside: float = OUTSIDE) -> Record:
         """Return covariance over variance, and the intercept; ``usable`` is the noisy number of rows."""
         usable = integers[USABLE]
-        line = RegressionLine.from_sample(NoisySample.from_integers(integers, noises)) if usable >= 1 else None
+        sample = NoisySample.from_integers(integers, noises, outside)
+        line = RegressionLine.from_sample(sample) if usable >= 1 else None
         if line is None:
             suppressed = dict.fromkeys(("value", "lower", "upper", "intercept", "intercept_lower", "intercept_upper"))
             return {**suppressed, "usable": usable}
-        (x, y), slope = self.centered_factors, line.slope_span(main_error_probability(2))
+        (x, y), slope = self.centered_factors, line.slope_span(sample.main_error_probability(2))
         intercepts, height_at_zero = (
-            line.height_span(-y.middle, main_error_probability(5)),
+            line.height_span(-y.middle, sample.main_error_probability(5)),
             line.height_at_center - line.noisy_slope * y.middle,
         )
         rounding = rounding_error((x.middle, line.noisy_slope * y.middle))

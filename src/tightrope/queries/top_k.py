@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from typing import final
 from tightrope.errors import PlanError
 from tightrope.noise.worst_split import NoiseSpec, nearest_eighths
 from tightrope.numerics.checks import check_integer
+from tightrope.queries.comparisons import LinearEstimate, NoiseWeight
 from tightrope.queries.count import NOT_CLAMPED_NOTE, ROW_COUNT
 from tightrope.queries.intervals import OUTSIDE
 from tightrope.queries.query import Integers, Noises, Query, Record
@@ -38,6 +40,7 @@ class top_k(Query):
     """The number of groups that are shown."""
 
     kind = "top_k"
+    comparable = False
     meaning = "The number of rows in the largest groups"
     additive = True
     uniform = True
@@ -69,9 +72,9 @@ class top_k(Query):
         """Return one count, also used as the key count if keys are discovered."""
         return (row_count(ROW_COUNT, self.asked.relative_noise_size),)
 
-    def estimate(self, integers: Integers, noises: Noises) -> Record:
+    def estimate(self, integers: Integers, noises: Noises, outside: float = OUTSIDE) -> Record:
         """Return the noisy integer with the interval of a group that is not selected for its size."""
-        lower, upper = noises[ROW_COUNT].confidence_interval(integers[ROW_COUNT])
+        lower, upper = noises[ROW_COUNT].confidence_interval(integers[ROW_COUNT], outside)
         return {"value": integers[ROW_COUNT], "lower": lower, "upper": upper}
 
     def select_shown_groups(self, records: Sequence[Record], noises: Noises) -> list[tuple[int, Record]]:
@@ -128,6 +131,7 @@ class suppressed_count(Query):
     kind = "suppressed_count"
     meaning = "The number of rows in all suppressed groups"
     counts_suppressed_groups = True
+    has_linear_estimate = True
     additive = True
     uniform = True
     counts = True
@@ -153,10 +157,14 @@ class suppressed_count(Query):
             NoisyStatistic(Measure(LEFT_OVER, None, None), noise_spec, 1, disjoint_set=LEFT_OVER, over_all_groups=True),
         )
 
-    def estimate(self, integers: Integers, noises: Noises) -> Record:
+    def estimate(self, integers: Integers, noises: Noises, outside: float = OUTSIDE) -> Record:
         """Return the noisy integer; its noise is independent of the set of groups that are shown."""
-        lower, upper = noises[LEFT_OVER].confidence_interval(integers[LEFT_OVER])
+        lower, upper = noises[LEFT_OVER].confidence_interval(integers[LEFT_OVER], outside)
         return {"value": integers[LEFT_OVER], "lower": lower, "upper": upper}
+
+    def linear_estimate(self, integers: Integers, noises: Noises) -> LinearEstimate:
+        """Return the noisy integer."""
+        return LinearEstimate(integers[LEFT_OVER], (NoiseWeight(noises[LEFT_OVER], 1),), possible=(0, math.inf))
 
     def expected_error(self, noises: Noises, people: int) -> tuple[float, float]:
         """Return the errors of the noise."""

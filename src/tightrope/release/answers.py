@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
@@ -30,8 +30,10 @@ from tightrope.documents.release import (
     results_columns,
     results_csv,
 )
+from tightrope.documents.wording import title_with_bound
 from tightrope.errors import InputError, MissingExtraError, UnknownAnswerError
-from tightrope.queries.query import Query
+from tightrope.queries.comparisons import NoisyAnswer, comparison
+from tightrope.queries.query import Noises, Query
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -108,23 +110,26 @@ def _shown_measure(number: Any, measure: str, unit: str | None) -> Any:
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Answer:
-    """One answer: its records (keys, ``value``, 95 % interval from ``lower`` to ``upper``) and its error statement."""
+class ReleasedTable:
+    """Released numbers: records with keys, ``value`` and a 95 % interval from ``lower`` to ``upper``."""
 
-    question: Query
     rows: list[dict[str, Any]]
     about: dict[str, Any]
 
     def __repr__(self) -> str:
-        groups = (
-            f"{len(self.rows)} group{'s' if len(self.rows) != 1 else ''}" if self.question.key_columns else "one value"
-        )
-        return f"<Answer {escape_control_chars(self.name)!r}: {self.title}; {groups} in .to_pandas()>"
+        groups = f"{len(self.rows)} group{'s' if len(self.rows) != 1 else ''}" if self.key_columns else "one value"
+        kind = type(self).__name__
+        return f"<{kind} {escape_control_chars(self.name)!r}: {self.title}; {groups} in .to_pandas()>"
 
     @property
     def name(self) -> str:
-        """The question's name."""
-        return self.question.asked.name
+        """The name of the question or of the comparison."""
+        return str(self.about["name"])
+
+    @property
+    def key_columns(self) -> tuple[str, ...]:
+        """The names of the key columns; empty for one number."""
+        return tuple(self.about["by"])
 
     @property
     def title(self) -> str:
@@ -150,7 +155,7 @@ class Answer:
         return self._single_measure("upper")
 
     def _single_measure(self, measure: str) -> Measured:
-        if self.question.key_columns or len(self.rows) != 1:
+        if self.key_columns or len(self.rows) != 1:
             text = f"the answer {self.name!r} has groups: use to_pandas(), to_polars() or to_arrow()"
             raise InputError.from_text(measure, text)
         shown: Measured = _shown_measure(self.rows[0].get(measure), measure, self.about["unit"])
@@ -158,9 +163,7 @@ class Answer:
 
     def _answer_columns(self) -> dict[str, list[Any]]:
         paid = [name for name in PAID if any(name in row for row in self.rows)]
-        columns = {
-            name: [row.get(name) for row in self.rows] for name in (*self.question.key_columns, *MEASURES, *paid)
-        }
+        columns = {name: [row.get(name) for row in self.rows] for name in (*self.key_columns, *MEASURES, *paid)}
         unit = self.about["unit"]
         return columns | {name: [_shown_measure(number, name, unit) for number in columns[name]] for name in MEASURES}
 
@@ -203,6 +206,33 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Answer(ReleasedTable):
+    """One answer: its records and its error statement.
+
+    ``integers``: the noisy integers of each record, by statistic, from which comparisons are computed; None for kinds
+    that cannot be compared, and for releases of earlier versions.
+    """
+
+    question: Query
+    noises: Noises
+    integers: tuple[Mapping[str, int], ...] | None = None
+
+    @property
+    def noisy_answer(self) -> NoisyAnswer:
+        """The noisy integers by group. Raises ``InputError`` without them."""
+        if self.integers is None:
+            text = f"{self.name!r} has no noisy integers to compare: it was released by an earlier version"
+            raise InputError.from_text("first", text)
+        keys = tuple(tuple(row[column] for column in self.key_columns) for row in self.rows)
+        return NoisyAnswer(self.question, keys, self.integers, self.noises)
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Comparison(ReleasedTable):
+    """The difference or the ratio of answers, or of groups of an answer."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Answers:
     """All answers of a plan, by position or by name, and the certificate that holds for all of them together."""
 
@@ -210,6 +240,8 @@ class Answers:
     certificate_data: ReleaseCertificate
     bias: tuple[BiasPart, ...] = ()
     """The bias of bounding and clamping, if the plan spends part of its budget to measure it."""
+    planned_comparisons: tuple[comparison, ...] = ()
+    """The comparisons that the plan declares."""
 
     def __repr__(self) -> str:
         certificate = self.certificate_data
@@ -237,6 +269,52 @@ class Answers:
         return self.answers[names.index(which)]
 
     @property
+    def comparisons(self) -> tuple[Comparison, ...]:
+        """The comparisons that the plan declares, computed from the released noisy integers."""
+        return tuple(map(self.compare, self.planned_comparisons))
+
+    def difference(
+        self,
+        first: str,
+        second: str | None = None,
+        *,
+        between: Mapping[str, Sequence[object]] | None = None,
+        name: str | None = None,
+        title: str | None = None,
+    ) -> Comparison:
+        """Return the difference of two answers, or of two groups of one answer, with its 95 % interval.
+
+        The parameters are those of ``tr.comparison``: ``between={"after": (1, 0), "treated": (1, 0)}`` is a difference
+        in differences. Costs no budget. Raises ``PlanError`` for answers that cannot be compared.
+        """
+        return self.compare(comparison("difference", first, second, between or {}, name=name, title=title))
+
+    def ratio(
+        self,
+        first: str,
+        second: str | None = None,
+        *,
+        between: Mapping[str, Sequence[object]] | None = None,
+        name: str | None = None,
+        title: str | None = None,
+    ) -> Comparison:
+        """Return the ratio of two answers, or of two groups of one answer, with its 95 % interval.
+
+        The parameters are those of ``tr.comparison``. Costs no budget. Where the denominator may be zero, the ratio is
+        suppressed. Raises ``PlanError`` for answers that cannot be compared.
+        """
+        return self.compare(comparison("ratio", first, second, between or {}, name=name, title=title))
+
+    def compare(self, compared: comparison) -> Comparison:
+        """Return a comparison of released answers, at no further cost. Raises ``PlanError`` if it is impossible."""
+        compared.check_answers([answer.question for answer in self.answers])
+        answer_by_name = {answer.name: answer for answer in self.answers}
+        first, second = answer_by_name[compared.first], answer_by_name.get(compared.second or "")
+        parts = [first] if second is None else [first, second]
+        columns, rows = compared.compare_answers({part.name: part.noisy_answer for part in parts})
+        return Comparison(rows=rows, about=_comparison_data(compared, columns, [part.about for part in parts]))
+
+    @property
     def certificate(self) -> dict[str, Any]:
         """The certificate as plain data."""
         return plain_data(self.certificate_data)
@@ -251,6 +329,7 @@ class Answers:
             certificate=self.certificate_data,
             bias=self.bias,
             about=about,
+            comparisons=tuple(comparison.document for comparison in self.comparisons),
         )
 
     def to_data(self) -> dict[str, Any]:
@@ -287,6 +366,55 @@ class Answers:
     def to_json(self) -> str:
         """Return ``result`` as JSON, without NaN."""
         return to_json_text(self.result())
+
+
+COMPARISON_NOTES = (
+    "Computed from the released noisy numbers, at no further cost. The interval is that of the joint distribution of "
+    "all noises; where that is not known, all numbers lie in their own intervals at once.",
+    "Of answers that were made consistent with others, the noisy numbers before adjustment are compared.",
+)
+COMPARISON_STATEMENT = (
+    "With probability at least 95 %, the interval contains the exact comparison (without noise) of the statistics of "
+    "the rows that were used."
+)
+
+
+def _comparison_data(
+    compared: comparison, columns: tuple[str, ...], statements: Sequence[dict[str, Any]]
+) -> dict[str, Any]:
+    """Return the statement of a comparison, from those of its one or two answers; the title has the bounds of both."""
+    first, titles = statements[0], [about["title"] or about["question"] for about in statements]
+    bounds = [about["label"][len(title) :] for about, title in zip(statements, titles, strict=True)]
+    if len(set(bounds)) == 1:
+        label = title_with_bound(compared.title or compared.text_of(titles), "") + bounds[0]
+    else:
+        label = compared.title or compared.text_of([about["label"] for about in statements])
+    names = ("over", "max_rows", "max_rows_per_group", "max_groups")
+    return {
+        **{name: first[name] for name in names},
+        "edges": first["edges"] if list(columns) == first["by"] else [],
+        "bands": {name: edges for name, edges in first["bands"].items() if name in columns},
+        "name": compared.name,
+        "question": compared.text_of([about["question"] for about in statements]),
+        "kind": compared.kind,
+        "meaning": f"The {compared.kind}",
+        "title": compared.title,
+        "description": compared.description,
+        "unit": compared.unit or (first["unit"] if compared.kind == "difference" else None),
+        "label": label,
+        "additive": False,
+        "by": list(columns),
+        "keys": first["keys"] if columns else "none",
+        "weight": 1.0,
+        "noise": [],
+        "error": {
+            **dict.fromkeys(("expected_absolute_error", "half_width_95", "worst_error")),
+            "by_group_size": [],
+            "statement": COMPARISON_STATEMENT,
+        },
+        "k": None,
+        "notes": COMPARISON_NOTES,
+    }
 
 
 def _write_file(path: str | os.PathLike[str], content: bytes) -> None:

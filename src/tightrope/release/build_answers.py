@@ -161,7 +161,13 @@ class AnswerBuilder:
         self.draft, self.certificate = draft, certificate
         self.accuracies = {accuracy.question: accuracy for accuracy in draft.query_accuracies}
         self.empty_answers = {
-            question: Answer(question, [], draft.answer_data(self.accuracies[question])) for question in draft.questions
+            question: Answer(
+                rows=[],
+                about=draft.answer_data(self.accuracies[question]),
+                question=question,
+                noises=self.accuracies[question].noises_by_name,
+            )
+            for question in draft.questions
         }
         Answers(tuple(self.empty_answers.values()), certificate).result()
         self.consistent_names = {name for fit in draft.consistent_fits for name in fit.joined.answers}
@@ -206,6 +212,7 @@ class AnswerBuilder:
             tuple(answers[question] for question in self.empty_answers),
             self.certificate,
             estimate_bias(draft.tasks, draft.noises_by_task, counts, draft.person),
+            draft.comparisons,
         )
 
     def _answer_to(self, question: Query, groups: list[NoisyGroup]) -> Answer:
@@ -216,7 +223,12 @@ class AnswerBuilder:
             {**dict(zip(question.key_columns, groups[index][0], strict=True)), **record}
             for index, record in question.select_shown_groups(records, accuracy.noises_by_name)
         ]
-        return replace(self.empty_answers[question], rows=rows)
+        if not question.comparable:
+            return replace(self.empty_answers[question], rows=rows)
+        named_integers = tuple(
+            {name: integers[noise.vector] for name, noise in accuracy.noises_by_name.items()} for _, integers in groups
+        )
+        return replace(self.empty_answers[question], rows=rows, integers=named_integers)
 
     def rehearse_on_zeros(self, requests: Sequence[Request]) -> None:
         """Run all arithmetic that follows the charge on zeros, so that errors occur before the budget is charged.

@@ -25,6 +25,7 @@ from tightrope.noise.worst_split import BOX_STEPS, CompositionGroup, SelectedNoi
 from tightrope.numerics.checks import check_integer
 from tightrope.numerics.progress import with_progress
 from tightrope.queries.accuracy import ERROR_STATEMENT, GROUP_SIZES, Accuracy
+from tightrope.queries.comparisons import comparison
 from tightrope.queries.count import count_distinct
 from tightrope.queries.query import Query
 from tightrope.queries.query_group import QueryGroup, bounded_notes, bounds_for_query, rows_used
@@ -149,6 +150,9 @@ class NoisePlan:
     """Answers about the same rows; their released values are made consistent, at no cost."""
     possible_arrangements: tuple[Tasks, ...] = ()
     """The possible arrangements of the noise, if there are several; the best one is chosen for each budget."""
+
+    comparisons: tuple[comparison, ...] = ()
+    """Differences and ratios of the answers, computed from what is released."""
 
     @property
     def charge(self) -> Fraction:

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from tightrope.documents.privacy_unit import PrivacyUnit
     from tightrope.ledger import Account
     from tightrope.ledger.chain import Entry
+    from tightrope.queries.accuracy import Accuracy
     from tightrope.tables import Table
 
 
@@ -57,9 +58,15 @@ def stored_text(answers: Answers) -> str:
         answer.name: [{name: to_stored_form(value) for name, value in row.items()} for row in answer.rows]
         for answer in answers
     }
+    integers_by_answer = {
+        answer.name: [list(integers.values()) for integers in answer.integers]
+        for answer in answers
+        if answer.integers is not None
+    }
     bias = [plain_data(part) for part in answers.bias]
     data = {
         "answers": records_by_answer,
+        "integers": integers_by_answer,
         "certificate": plain_data(answers.certificate_data),
         **({"costs": bias} if bias else {}),
     }
@@ -76,17 +83,27 @@ def restore_answers(text: str, draft: NoisePlan) -> Answers:
         records_by_answer = dict(zip(names, data["rows"], strict=True))
     answers = [
         Answer(
-            accuracy.question,
-            [
+            rows=[
                 {name: from_stored_form(v) for name, v in row.items()}
                 for row in records_by_answer[accuracy.question.asked.name]
             ],
-            draft.answer_data(accuracy),
+            about=draft.answer_data(accuracy),
+            question=accuracy.question,
+            noises=accuracy.noises_by_name,
+            integers=_stored_integers(data, accuracy),
         )
         for accuracy in draft.query_accuracies
     ]
     bias = tuple(RELEASES.convert_data(part, BiasPart) for part in data.get("costs", ()))
-    return Answers(tuple(answers), RELEASES.convert_data(data["certificate"], ReleaseCertificate), bias)
+    certificate = RELEASES.convert_data(data["certificate"], ReleaseCertificate)
+    return Answers(tuple(answers), certificate, bias, draft.comparisons)
+
+
+def _stored_integers(data: dict[str, Any], accuracy: Accuracy) -> tuple[dict[str, int], ...] | None:
+    """Return the noisy integers of each record by statistic; None if they were not stored."""
+    rows = data.get("integers", {}).get(accuracy.question.asked.name)
+    names = tuple(accuracy.noises_by_name)
+    return None if rows is None else tuple(dict(zip(names, row, strict=True)) for row in rows)
 
 
 def to_stored_form(value: Any) -> Any:

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -29,11 +29,13 @@ from tightrope.documents.reader import (
 )
 from tightrope.documents.release import PublisherPart
 from tightrope.errors import InputError, LedgerError, PlanError, quoted_names, suggest_nearest
+from tightrope.queries import comparisons
 from tightrope.queries.options import ENTRIES
 from tightrope.queries.query import Query
 from tightrope.release.plan import Plan
 from tightrope.release.plan_sections import (
     BudgetSection,
+    ComparisonSection,
     FurtherLimit,
     LedgerSection,
     PrivacyUnitSection,
@@ -117,8 +119,19 @@ class PlanDocument(Part, frozen=True, kw_only=True):
         missing_field_tip("write [[question]] with double brackets, once or more"),
     ]
 
+    comparison: tuple[ComparisonSection, ...] = ()
+
     def __post_init__(self) -> None:
-        self.make_queries()
+        self.make_comparisons(self.make_queries())
+
+    def make_comparisons(self, queries: Sequence[Query]) -> tuple[comparisons.comparison, ...]:
+        """Return the comparisons of the answers; raises ``InputError`` with the place of an invalid one."""
+        compared = []
+        for number, section in enumerate(self.comparison, start=1):
+            with named_keys(f"comparison {number}"):
+                compared.append(section.to_comparison())
+                compared[-1].check_answers(queries)
+        return tuple(compared)
 
     def make_queries(self) -> tuple[Query, ...]:
         """Return the questions; raises ``InputError`` with the name of an invalid one."""
@@ -338,6 +351,7 @@ class PlanFile:
                 margin_of_error=margin_of_error,
                 key=key,
                 bias_check=budget_section.bias_check,
+                comparisons=self.document.make_comparisons(questions),
             )
 
 
@@ -361,9 +375,8 @@ def parse_plan_document(tables: Mapping[str, Any]) -> PlanDocument:
     """Return the document from parsed TOML, with floats as exact decimals; raises ``PlanError``."""
     # a missing section is parsed as an empty one, so that the error names the required key
     sections = {**tables, **{name: tables.get(name, {}) for name in REQUIRED_SECTIONS}}
-    return PLAN_FILE.convert_data(
-        {key: _plain_values(sections[key]) if key == "question" else sections[key] for key in sections}, PlanDocument
-    )
+    plain_sections = {name: _plain_values(sections[name]) for name in ("question", "comparison") if name in sections}
+    return PLAN_FILE.convert_data({**sections, **plain_sections}, PlanDocument)
 
 
 def _plain_values(value: Any) -> Any:

@@ -20,6 +20,7 @@ from tightrope.documents.privacy_unit import PrivacyUnit
 from tightrope.documents.reader import APART_FROM_ZERO, missing_field_tip, redact_secret, underflows_to_zero
 from tightrope.documents.wording import DELTA_ADVICE, DELTA_NAME
 from tightrope.errors import InputError, quoted_names
+from tightrope.queries.comparisons import comparison
 from tightrope.release.bias_check import bias_check_fraction
 from tightrope.release.settings import MAX_ROWS_ADVICE, NOUN_PATTERN, resolve_privacy_unit
 from tightrope.tables import Dialect
@@ -209,6 +210,26 @@ class LedgerSection(Part, frozen=True, kw_only=True):
     def series_length(self) -> int | None:
         """The number of releases of the series that the plan declares; None without a series."""
         return len(self.dates) if self.times is None and self.dates else self.times
+
+
+class ComparisonSection(Part, frozen=True, kw_only=True):
+    """A difference or a ratio of two answers, or of two groups of an answer (``tr.comparison``)."""
+
+    kind: Literal["difference", "ratio"]
+    first: Annotated[Text, missing_field_tip('name an answer: first = "mean_price"')]
+    second: Text | None = None
+    between: dict[str, tuple[Any, ...]] | None = None
+    name: Text | None = None
+    title: Text | None = None
+    description: Text | None = None
+    unit: Text | None = None
+
+    def to_comparison(self) -> comparison:
+        """Return the comparison; raises ``PlanError`` if it is invalid."""
+        return comparison(
+            self.kind, self.first, self.second, self.between or {}, name=self.name, title=self.title,
+            description=self.description, unit=self.unit,
+        )  # fmt: skip
 
 
 class PublicTableSection(Part, frozen=True, kw_only=True):

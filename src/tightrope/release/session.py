@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Any, Self, final
 from tightrope.documents.budget import Budget, BudgetFraction, Number, decimal_fraction, float_at_most, fraction_text
 from tightrope.documents.escaping import escape_control_chars
 from tightrope.documents.privacy_unit import PrivacyUnit
-from tightrope.errors import InputError, InsufficientBudgetError, LedgerError
+from tightrope.errors import InputError, InsufficientBudgetError, LedgerError, PlanError
 from tightrope.ledger import Account, Ledger
 from tightrope.ledger.chain import sha256_hex
 from tightrope.ledger.identity import SeriesClaim, series_release_key
 from tightrope.ledger.noise_record import NoiseRecord
 from tightrope.numerics.checks import check_integer
+from tightrope.queries.comparisons import comparison
 from tightrope.queries.options import unwrap_expression
 from tightrope.queries.query_group import group_queries
 from tightrope.release.accounts import InMemoryAccount, SessionCharges, SingleUseObject, refuse_release_key
@@ -245,6 +246,19 @@ def _draft_arrangements(draft: NoisePlan) -> tuple[Tasks, ...]:
     return draft.possible_arrangements or (draft.tasks,)
 
 
+def _check_comparisons(comparisons: Sequence[comparison], tasks: Tasks) -> tuple[comparison, ...]:
+    """Return the comparisons; raises ``PlanError`` if the answers cannot be compared, or a name is repeated."""
+    queries = [question for task in tasks for question in task.ordered_queries]
+    if not isinstance(comparisons, (list, tuple)) or not all(isinstance(one, comparison) for one in comparisons):
+        expected = "a list of comparisons such as tr.comparison('difference', 'a', 'b')"
+        raise PlanError("comparisons", type(comparisons).__name__, expected)
+    for index, compared in enumerate(comparisons):
+        compared.check_answers(queries)
+        if any(compared.name == other.name for other in comparisons[:index]):
+            raise PlanError("name", compared.name, "a different name for each comparison", "give one of them another")
+    return tuple(comparisons)
+
+
 @final
 class Session(SingleUseObject):
     """A session of private questions about one table, with one privacy budget.
@@ -394,6 +408,7 @@ class Session(SingleUseObject):
         margin_of_error: Mapping[str, Number | str] | None = None,
         key: str | None = None,
         bias_check: Number = 0,
+        comparisons: Sequence[comparison] = (),
     ) -> Plan:
         """Plan the least noise for these questions within ``budget_fraction`` of the budget.
 
@@ -406,6 +421,7 @@ class Session(SingleUseObject):
         ``margin_of_error`` in a question. ``key`` names the release in the ledger: a plan is charged once per key, and
         releasing it again returns the same answers. ``bias_check=0.02`` spends at most 2 % of the budget to measure the
         bias of bounding and clamping: rows left out, values beyond each end, missing fields (``Answers.bias``).
+        ``comparisons``: differences and ratios of the answers (``tr.comparison``), which cost nothing further.
 
         Raises ``PlanError`` or ``SchemaError`` for an invalid question, ``InsufficientBudgetError`` if the budget is
         too small; its message has the smallest budget that is accurate enough.
@@ -417,6 +433,7 @@ class Session(SingleUseObject):
         arrangements_with_checks, consistency = self._arrange_questions(questions, where, bias_check)
         tasks = arrangements_with_checks[0]
         check_delta(budget, tasks)
+        planned_comparisons = _check_comparisons(comparisons, tasks)
         public_tables = self._table.public_tables_used_by([task.table_request for task in tasks])
         goal, sizes = accuracy_target(questions, margin_of_error, expected_rows), group_sizes(expected_rows)
         largest_fraction = decimal_fraction(budget_fraction)
@@ -432,6 +449,7 @@ class Session(SingleUseObject):
                 public_tables,
                 bias_check_fraction(bias_check),
                 consistency,
+                comparisons=planned_comparisons,
             )
 
         limit = moment_limit_of_budget(self._account)

@@ -178,7 +178,7 @@ def key_text(key: object) -> str:
 
 def shown_answers(document: ReleaseResult | PartialRelease) -> list[Answer]:
     """Return every answer of a document as displayed, in its order."""
-    return [shown_answer(answer) for answer in document.answers]
+    return [shown_answer(answer) for answer in (*document.answers, *document.comparisons)]
 
 
 def shown_answer(source: AnswerDocument | PartialAnswer) -> Answer:

@@ -174,6 +174,7 @@ class PartialRelease(Struct, frozen=True, kw_only=True):
 
     title: str | None = None
     answers: tuple[PartialAnswer, ...] = ()
+    comparisons: tuple[PartialAnswer, ...] = ()
     certificate: ReleaseCertificate | PartialCertificate = PartialCertificate()
     bias: tuple[PartialBias, ...] = ()
     about: PublisherPart = PublisherPart()

@@ -1,0 +1,588 @@
+"""Differences and ratios of released numbers, with intervals from the joint distribution of their noise.
+
+A comparison is computed from noisy integers that are released anyway, so it needs no budget. Proof of the intervals:
+``docs/proofs/intervals.md``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
+
+from tightrope.documents.escaping import escape_control_chars
+from tightrope.errors import PlanError, quoted_names, suggest_nearest
+from tightrope.numerics.arrays import Floats
+from tightrope.queries.intervals import OUTSIDE, TAIL_ROUNDING, NoiseTails, half_width
+
+if TYPE_CHECKING:
+    from tightrope.queries.query import Integers, Noises, Query, Record
+    from tightrope.queries.statistics import Noise
+
+Key = tuple[object, ...]
+
+# The noise of one number, as a linear form in the noises of its statistics.
+
+
+@dataclass(frozen=True, slots=True)
+class NoiseWeight:
+    """A noise X in a number top / bottom: the top contains ``in_top`` · X, the bottom ``in_bottom`` · X."""
+
+    noise: Noise
+    in_top: float
+    in_bottom: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class LinearEstimate:
+    """A noisy number ``offset`` + top / bottom, where the noises of top and bottom are known; without bottom, top.
+
+    ``allowance`` is the rounding of values to their grid, ``possible`` the range of the number without noise.
+    """
+
+    top: float
+    weights: tuple[NoiseWeight, ...]
+    bottom: float | None = None
+    offset: float = 0.0
+    allowance: float = 0.0
+    possible: tuple[float, float] = (-math.inf, math.inf)
+
+    @property
+    def raw_value(self) -> float:
+        """The number, which may be outside of the possible range."""
+        return self.top if self.bottom is None else self.offset + self.top / self.bottom
+
+    @property
+    def value(self) -> float:
+        """The number, clamped to the possible range if it is a quotient, as in its own answer."""
+        return self.top if self.bottom is None else min(max(self.raw_value, self.possible[0]), self.possible[1])
+
+    @property
+    def is_certainly_shown(self) -> bool:
+        """Return whether every plausible count of discovered groups is always shown (``Noise.confidence_interval``)."""
+        thresholds = (weight.noise.key_threshold for weight in self.weights)
+        return all(threshold is None or self.top > 3 * threshold for threshold in thresholds)
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedNumber:
+    """A number of one group, with its weight in a comparison: a range of weights, if ``tolerance`` is positive."""
+
+    query: Query
+    integers: Integers
+    noises: Noises
+    key: Key
+    weight: float
+    tolerance: float = 0.0
+
+    @property
+    def estimate(self) -> LinearEstimate | None:
+        """The number with its noise; None if it is not a quotient of linear forms, or suppressed."""
+        return self.query.linear_estimate(self.integers, self.noises)
+
+
+# The width of a sum of independent noises: each is rounded up to a lattice, so that probabilities are upper bounds.
+
+CELLS_PER_WIDTH = 1_024
+"""Lattice cells per width of the heaviest noise."""
+NEGLIGIBLE = 1e-5
+"""The part of the error probability for values beyond the lattice of each noise."""
+MAX_CELLS = 1 << 21
+"""Largest lattice."""
+EXACT_CELLS = 1 << 18
+"""Largest lattice on which the sums of integer multiples are computed exactly."""
+FLOAT_ROUNDING = 1e-13
+"""Bound on the error of a probability computed by Fourier transforms."""
+
+
+@dataclass(frozen=True, slots=True)
+class NoiseTerm:
+    """A term of at most ``slope`` · X + ``spread`` · |X|, for a symmetric noise X."""
+
+    tails: NoiseTails
+    slope: float
+    spread: float
+
+
+@lru_cache(maxsize=4_096)
+def sum_half_width(terms: tuple[NoiseTerm, ...], outside: float) -> float:
+    """Return a width that the sum of these independent terms exceeds with probability ≤ ``outside``/2; ∞ if unknown.
+
+    The same holds for minus the sum, whose terms are at most −slope · X + spread · |X|: X is symmetric.
+    """
+    used_terms = [term for term in terms if term.slope or term.spread]
+    if not used_terms:
+        return 0.0
+    sizes = [abs(term.slope) + term.spread for term in used_terms]
+    beyond = NEGLIGIBLE * outside / 2
+    ends = [_tail_end(term.tails, beyond) for term in used_terms]
+    exact_cell = _common_cell(used_terms, sizes, ends)
+    cell = exact_cell or max(
+        size * half_width(term.tails, outside) for size, term in zip(sizes, used_terms, strict=True)
+    ) / (CELLS_PER_WIDTH)
+    if not (0 < cell < math.inf and sum(size * end / cell for size, end in zip(sizes, ends, strict=True)) < MAX_CELLS):
+        return math.inf
+    lengths = [math.ceil(size * end / cell) + 1 for size, end in zip(sizes, ends, strict=True)]
+    size = 1 << (2 * sum(lengths) + len(lengths)).bit_length()
+    transform = np.ones(size // 2 + 1, dtype=complex)
+    for term, length in zip(used_terms, lengths, strict=True):
+        transform *= np.fft.rfft(_lattice_masses(term, cell, length), size)
+    # index − Σ lengths is the sum in cells; the largest values lie at the end
+    masses = np.maximum(np.fft.irfft(transform, size)[: 2 * sum(lengths) + 1], 0.0)
+    tail = np.concatenate([np.cumsum(masses[::-1])[::-1][1:], [0.0]])
+    allowed = outside / 2 * (1 - TAIL_ROUNDING) - len(used_terms) * beyond - FLOAT_ROUNDING
+    is_rare = tail[sum(lengths) :] <= allowed
+    if not (allowed > 0 and is_rare[-1]):
+        return math.inf
+    return float(np.argmax(is_rare)) * cell * (1 if exact_cell else 1 + 1e-12)
+
+
+def _common_cell(terms: Sequence[NoiseTerm], sizes: Sequence[float], ends: Sequence[float]) -> float | None:
+    """Return the smallest slope if all slopes are integer multiples of it and the lattice is small, else None."""
+    smallest = min(sizes)
+    is_exact = all(term.spread == 0 and (size / smallest).is_integer() for term, size in zip(terms, sizes, strict=True))
+    cells = sum(size * end for size, end in zip(sizes, ends, strict=True)) / smallest
+    return smallest if is_exact and cells < EXACT_CELLS else None
+
+
+@lru_cache(maxsize=1_024)
+def _tail_end(tails: NoiseTails, outside: float) -> float:
+    """Return an integer that X exceeds with probability at most ``outside``; it is the end of a short table."""
+    return min(half_width(tails, 2 * outside), math.ceil(tails.factor * (len(tails.table) + 1)))
+
+
+def _lattice_masses(term: NoiseTerm, cell: float, length: int) -> Floats:
+    """Return the probabilities of the term rounded up to k cells, k = −length … length; shape [2 length + 1].
+
+    Smaller values are put at the first cell; larger ones are left out.
+    """
+    slope, spread = abs(term.slope), term.spread  # X is symmetric
+    k = np.arange(-length, length + 1, dtype=np.float64)
+
+    def largest_integer(thresholds: Floats, rate: float) -> Floats:
+        quotients = thresholds * cell / rate
+        is_exact = spread == 0 and (rate / cell).is_integer()
+        return np.floor(thresholds / (rate / cell)) if is_exact else np.floor(quotients - np.abs(quotients) * 1e-15)
+
+    # P(slope · X + spread · |X| > k cells), from both signs of X.
+    exceeded = np.zeros(len(k))
+    is_positive = k >= 0
+    exceeded[is_positive] = term.tails.tail_probability(largest_integer(k[is_positive], slope + spread))
+    if spread > slope:
+        exceeded[is_positive] += term.tails.tail_probability(largest_integer(k[is_positive], spread - slope))
+        exceeded[~is_positive] = 1.0
+    elif spread == slope:
+        exceeded[~is_positive] = 1.0
+    else:
+        exceeded[~is_positive] = term.tails.tail_probability(largest_integer(k[~is_positive], slope - spread))
+    exceeded = np.minimum(exceeded, 1.0)
+    masses: Floats = np.concatenate([[1 - exceeded[0]], exceeded[:-1] - exceeded[1:]])
+    return np.maximum(masses, 0.0)
+
+
+# The interval of a weighted sum of numbers.
+
+SEPARATE_PROBABILITY = 0.0025
+"""The part of the 5 % for intervals of each number by itself, where the joint distribution may be of no use."""
+EVENT_PROBABILITY = 0.002
+"""The part of the 5 % for denominators and quotients to be farther off than the limits that are used for them."""
+
+
+def joint_noise_terms(numbers: Sequence[ComparedNumber]) -> tuple[NoiseTerm, ...] | None:
+    """Return terms that bound the error of Σ weight · number; None if the noise is too large for a bound.
+
+    Two numbers of the same group with the same statistic share its noise, whose weights add up. The error of a
+    quotient t/n is (Σ (uⱼ − vⱼ t/n) Xⱼ) / (n + Σ vⱼXⱼ). Except with ``EVENT_PROBABILITY``, all denominators and
+    quotients are within known limits of the observed ones.
+    """
+    quotients = sum(number.estimate is not None and number.estimate.bottom is not None for number in numbers)
+    shares: dict[tuple[Noise, Key], tuple[float, float]] = {}
+    for number in numbers:
+        estimate = number.estimate
+        if estimate is None or not estimate.is_certainly_shown:
+            return None
+        weight, tolerance = number.weight, number.tolerance
+        largest_weight = abs(weight) + tolerance
+        quotient, error, relative = 0.0, 0.0, 0.0
+        scale = 1.0
+        if estimate.bottom is not None:
+            chance = EVENT_PROBABILITY / (2 * quotients)
+            top_noise, bottom_noise = (
+                _largest_error(estimate.weights, chance, in_bottom=in_bottom) for in_bottom in (False, True)
+            )
+            if not estimate.bottom > 2 * bottom_noise:
+                return None
+            quotient = estimate.top / estimate.bottom
+            error = (top_noise + abs(quotient) * bottom_noise) / (estimate.bottom - bottom_noise)
+            scale = 1 / estimate.bottom
+            relative = 1 / (estimate.bottom - 2 * bottom_noise) - scale
+        for share in estimate.weights:
+            middle = share.in_top - quotient * share.in_bottom
+            spread = largest_weight * (abs(middle) * relative + abs(share.in_bottom) * error * (scale + relative))
+            slope, total_spread = shares.get((share.noise, number.key), (0.0, 0.0))
+            shares[share.noise, number.key] = (
+                slope + weight * middle * scale,
+                total_spread + spread + tolerance * abs(middle) * scale,
+            )
+    return tuple(NoiseTerm(noise.noise_tails, *share) for (noise, _), share in shares.items())
+
+
+def _largest_error(weights: Sequence[NoiseWeight], chance: float, *, in_bottom: bool) -> float:
+    """Return a limit of the noise in the top or in the bottom that is exceeded with probability at most ``chance``."""
+    scaled = [(abs(weight.in_bottom if in_bottom else weight.in_top), weight.noise) for weight in weights]
+    used = [(scale, noise) for scale, noise in scaled if scale]
+    return math.fsum(scale * _noise_limit(noise.noise_tails, chance / len(used)) for scale, noise in used)
+
+
+@lru_cache(maxsize=1_024)
+def _noise_limit(tails: NoiseTails, chance: float) -> float:
+    return half_width(tails, chance)
+
+
+def weighted_sum_record(numbers: Sequence[ComparedNumber]) -> Record:
+    """Return Σ weight · number with its 95 % interval; the value is None if one of the numbers is suppressed."""
+    estimates = [number.estimate for number in numbers]
+    is_independent = all(_has_joint_distribution(number) for number in numbers)
+    is_always_exact = is_independent and all(
+        estimate is not None and estimate.bottom is None and _discovers_nothing(estimate) for estimate in estimates
+    )
+    intervals = []
+    if is_independent:
+        outside = OUTSIDE if is_always_exact else OUTSIDE - SEPARATE_PROBABILITY - EVENT_PROBABILITY
+        interval = _joint_interval(numbers, outside)
+        intervals += [interval] if interval is not None else []
+    values: list[float | None] = [estimate.value if estimate is not None else None for estimate in estimates]
+    if not is_always_exact:
+        records = separate_records(numbers, SEPARATE_PROBABILITY if is_independent else OUTSIDE)
+        intervals.append(_sum_of_intervals(records, [number.weight for number in numbers]))
+        values = [record["value"] for record in records]
+    lower, upper = max(low for low, _ in intervals), min(high for _, high in intervals)
+    if any(value is None for value in values):
+        return {"value": None, "lower": _finite_or_none(lower), "upper": _finite_or_none(upper)}
+    value = _exact_sum([number.weight * (value or 0) for number, value in zip(numbers, values, strict=True)])
+    return {
+        "value": value,
+        "lower": _finite_or_none(min(lower, value)),
+        "upper": _finite_or_none(max(upper, value)),
+    }
+
+
+def _exact_sum(numbers: Sequence[float]) -> float:
+    """Return the sum; of integers, an integer."""
+    return sum(numbers) if all(isinstance(number, int) for number in numbers) else math.fsum(numbers)
+
+
+def _has_joint_distribution(number: ComparedNumber) -> bool:
+    """Return whether the noises are independent of all others: not several coordinates of one box."""
+    return number.query.has_linear_estimate and not any(noise.vector.joint_noise for noise in number.noises.values())
+
+
+def _discovers_nothing(estimate: LinearEstimate) -> bool:
+    return all(weight.noise.key_threshold is None for weight in estimate.weights)
+
+
+def _joint_interval(numbers: Sequence[ComparedNumber], outside: float) -> tuple[float, float] | None:
+    """Return the interval from the joint distribution; None if there is no bound on the noise."""
+    terms = joint_noise_terms(numbers)
+    width = math.inf if terms is None else sum_half_width(terms, outside)
+    if not width < math.inf:
+        return None
+    pairs = [(number.weight, number.estimate) for number in numbers]
+    middle = _exact_sum([weight * estimate.raw_value for weight, estimate in pairs if estimate is not None])
+    allowance = math.fsum(abs(weight) * estimate.allowance for weight, estimate in pairs if estimate is not None)
+    if isinstance(middle, int) and width.is_integer():
+        return middle - int(width), middle + int(width)
+    return math.nextafter(middle - width - allowance, -math.inf), math.nextafter(middle + width + allowance, math.inf)
+
+
+def separate_records(numbers: Sequence[ComparedNumber], outside: float) -> list[Record]:
+    """Return each number with an interval; all intervals hold at once except with probability ``outside``."""
+    each = outside / len(numbers)
+    return [number.query.estimate(number.integers, number.noises, each) for number in numbers]
+
+
+def _sum_of_intervals(records: Sequence[Record], weights: Sequence[float]) -> tuple[float, float]:
+    ends = [[], []]  # type: list[list[float]]
+    for record, weight in zip(records, weights, strict=True):
+        low, high = _record_ends(record)
+        for index, end in enumerate(sorted((weight * low, weight * high))):
+            ends[index].append(end)
+    return math.nextafter(sum(ends[0]), -math.inf), math.nextafter(sum(ends[1]), math.inf)
+
+
+def _record_ends(record: Record) -> tuple[float, float]:
+    low, high = record["lower"], record["upper"]
+    return -math.inf if low is None else low, math.inf if high is None else high
+
+
+def _finite_or_none(number: float) -> float | None:
+    return number if math.isfinite(number) else None
+
+
+# The interval of a ratio of two numbers (Fieller): all ratios r for which first − r · second may be zero.
+
+FIRST_STEP, LAST_STEP = 0.1, 4e-3
+"""The steps in which ratios are excluded, in radians; the last one relative to the distance from the ratio."""
+SMALLEST_STEP = 1e-9
+
+
+def ratio_record(first: ComparedNumber, second: ComparedNumber) -> Record:
+    """Return first / second with its 95 % interval; the value is None if the second number may be zero."""
+    both = (first, second)
+    is_independent = all(map(_has_joint_distribution, both))
+    estimates = [number.estimate for number in both]
+    is_always_exact = is_independent and all(
+        estimate is not None and estimate.bottom is None and _discovers_nothing(estimate) for estimate in estimates
+    )
+    records = separate_records(both, SEPARATE_PROBABILITY if is_independent and not is_always_exact else OUTSIDE)
+    intervals = []
+    if is_independent and None not in estimates:
+        intervals.append(
+            _ratios_of_joint_noise(
+                both, OUTSIDE if is_always_exact else OUTSIDE - SEPARATE_PROBABILITY - EVENT_PROBABILITY
+            )
+        )
+    if not is_always_exact:
+        intervals.append(_quotient_of_intervals(*map(_record_ends, records)))
+    lower, upper = max(low for low, _ in intervals), min(high for _, high in intervals)
+    is_unbounded = math.isinf(lower) or math.isinf(upper)
+    if all(estimate is not None and estimate.possible[0] >= 0 for estimate in estimates):
+        lower = max(lower, 0.0)
+    values = [record["value"] for record in records]
+    if is_unbounded or None in values or not values[1]:
+        return {"value": None, "lower": _finite_or_none(lower), "upper": _finite_or_none(upper)}
+    value = (values[0] or 0.0) / values[1]
+    return {
+        "value": value,
+        "lower": _finite_or_none(min(lower, value)),
+        "upper": _finite_or_none(max(upper, value)),
+    }
+
+
+def _quotient_of_intervals(first: tuple[float, float], second: tuple[float, float]) -> tuple[float, float]:
+    """Return the range of quotients of numbers in these ranges, rounded outwards; unbounded if the second may be 0."""
+    if second[0] <= 0 <= second[1] or not all(map(math.isfinite, (*first, *second))):
+        return -math.inf, math.inf
+    quotients = [a / b for a in first for b in second]
+    return math.nextafter(min(quotients), -math.inf), math.nextafter(max(quotients), math.inf)
+
+
+def _ratios_of_joint_noise(both: tuple[ComparedNumber, ComparedNumber], outside: float) -> tuple[float, float]:
+    """Return the ends of all ratios tan φ · scale that are not excluded; from ± 90° towards the observed ratio.
+
+    All ratios of a step are excluded at once: the weights of both numbers are those of the whole step.
+    """
+    raw = [number.estimate.raw_value for number in both if number.estimate is not None]
+    allowances = [number.estimate.allowance for number in both if number.estimate is not None]
+    units = []
+    for number in both:
+        terms = joint_noise_terms([_with_weight(number, 1.0, 0.0)])
+        unit = math.inf if terms is None else sum_half_width(terms, OUTSIDE)
+        if not 0 < unit < math.inf:
+            return -math.inf, math.inf
+        units.append(unit)
+    scaled = [value / unit for value, unit in zip(raw, units, strict=True)]
+    observed = math.atan2(scaled[0], scaled[1])
+    observed -= math.pi * round(observed / math.pi)  # a ratio has two directions
+
+    def is_excluded(low: float, high: float) -> bool:
+        """Return whether no ratio between two angles is plausible; the observed one is not between them."""
+        cosines = [math.cos(low), math.cos(high), *([1.0] if low < 0 < high else [])]
+        sines = [math.sin(low), math.sin(high)]
+        weights = [
+            (sign * (max(ends) + min(ends)) / (2 * unit), (max(ends) - min(ends)) / (2 * unit) + 1e-15 / unit)
+            for ends, unit, sign in ((cosines, units[0], 1), (sines, units[1], -1))
+        ]
+        terms = joint_noise_terms([_with_weight(number, *weight) for number, weight in zip(both, weights, strict=True)])
+        width = math.inf if terms is None else sum_half_width(terms, outside)
+        width += math.fsum((abs(w) + t) * a for (w, t), a in zip(weights, allowances, strict=True))
+        nearest = min(abs(math.cos(end) * scaled[0] - math.sin(end) * scaled[1]) for end in (low, high))
+        return nearest > width * (1 + 1e-9)
+
+    ends = [_excluded_from(side * math.pi / 2, observed, is_excluded) for side in (-1, 1)]
+    tangents = [
+        side * math.inf
+        if end is None
+        else math.tan(end) * units[0] / units[1] + side * abs(math.tan(end) * units[0] / units[1]) * 1e-12
+        for side, end in zip((-1, 1), ends, strict=True)
+    ]
+    return tangents[0], tangents[1]
+
+
+def _with_weight(number: ComparedNumber, weight: float, tolerance: float) -> ComparedNumber:
+    return ComparedNumber(number.query, number.integers, number.noises, number.key, weight, tolerance)
+
+
+def _excluded_from(start: float, observed: float, is_excluded: Any) -> float | None:
+    """Return the angle nearest to the observed one up to which all from ``start`` are excluded; None without any."""
+    edge, step, direction = start, FIRST_STEP, math.copysign(1.0, observed - start)
+    while step >= max(LAST_STEP * abs(edge - observed), SMALLEST_STEP):
+        following = edge + direction * min(step, abs(observed - edge) * 0.999)
+        if is_excluded(min(edge, following), max(edge, following)):
+            edge, step = following, step * 2
+        else:
+            step /= 2
+    return None if edge == start else edge
+
+
+# Comparisons of whole answers: which numbers are compared, by group.
+
+DIFFERENCE, RATIO = "difference", "ratio"
+KINDS = (DIFFERENCE, RATIO)
+MAX_COLUMNS = 2
+"""Most columns of ``between``: each doubles the numbers that are compared."""
+QUANTILE_ADVICE = "compare counts, sums, means, proportions, ratios, variances, correlations or regressions"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NoisyAnswer:
+    """The noisy integers of an answer, by group, with their noises."""
+
+    query: Query
+    keys: tuple[Key, ...]
+    integers: tuple[Mapping[str, int], ...]
+    noises: Noises
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class comparison:
+    """The difference or the ratio of two answers of a plan, or of two groups of an answer: at no further cost.
+
+    ``kind`` is "difference" or "ratio", ``first`` and ``second`` are the names of answers with the same groups: the
+    comparison has one number for each group. ``between={"year": (2014, 2013)}`` compares two groups of ``first``, by
+    the values of one of its key columns. Both together, or two columns, are a difference of differences. The 95 %
+    interval is that of the joint distribution of all noises; ``Session.plan(comparisons=...)`` and
+    ``Answers.difference`` and ``Answers.ratio`` compute it. Raises ``PlanError`` for an invalid parameter.
+
+    >>> comparison("difference", "mean_price", between={"after": (1, 0), "near": (1, 0)}).name
+    'difference_mean_price_after_near'
+    """
+
+    kind: str
+    """Either "difference" or "ratio"."""
+    first: str
+    """The name of an answer."""
+    second: str | None = None
+    """The name of the answer that is subtracted, or the denominator."""
+    between: Mapping[str, Sequence[object]] = field(default_factory=dict, hash=False)
+    """The two values of a key column whose groups are compared: the second is subtracted, or the denominator."""
+    name: str | None = field(default=None, kw_only=True)
+    """The name of the comparison; by default made of its parts."""
+    title: str | None = field(default=None, kw_only=True)
+    """A heading for readers."""
+    description: str | None = field(default=None, kw_only=True)
+    """A paragraph for readers."""
+    unit: str | None = field(default=None, kw_only=True)
+    """The unit of the values, for readers."""
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            raise PlanError("kind", self.kind, f"one of {quoted_names(KINDS)}", suggest_nearest(self.kind, KINDS))
+        for parameter, name in (("first", self.first), ("second", self.second)):
+            if not (isinstance(name, str) and name) and not (parameter == "second" and name is None):
+                raise PlanError(parameter, name, "the name of an answer")
+        for parameter in ("name", "title", "description", "unit"):
+            text = getattr(self, parameter)
+            if not (text is None or (isinstance(text, str) and text.strip())):
+                raise PlanError(parameter, text, "a non-empty text")
+        if not isinstance(self.between, Mapping) or len(self.between) > MAX_COLUMNS:
+            raise PlanError("between", self.between, f"at most {MAX_COLUMNS} columns", 'say {"year": (2014, 2013)}')
+        for column, pair in self.between.items():
+            is_pair = isinstance(pair, (list, tuple)) and len(pair) == 2
+            if not is_pair or pair[0] == pair[1]:
+                raise PlanError("between", column, "two different values of each column", 'say {"year": (2014, 2013)}')
+        if self.second is None and not self.between:
+            raise PlanError.from_text("second", "missing; name another answer, or say between={...} for two groups")
+        if self.kind == RATIO and (self.second is None) != (len(self.between) == 1):
+            text = "a ratio is of two answers (first and second), or of two groups of one (between, one column)"
+            raise PlanError.from_text("between", text)
+        if self.second == self.first:
+            raise PlanError.from_text("second", "it is the first answer; use between={...} to compare two groups of it")
+        parts = [self.kind, self.first, *([self.second] if self.second else []), *map(str, self.between)]
+        object.__setattr__(self, "name", self.name or "_".join(parts))
+
+    def check_answers(self, queries: Sequence[Query]) -> None:
+        """Raise ``PlanError`` unless the plan has these answers, with the same groups."""
+        query_by_name = {query.asked.name: query for query in queries}
+        if self.name in query_by_name:
+            raise PlanError("name", self.name, "a name that no answer has", "give the comparison another name")
+        for parameter, name in (("first", self.first), ("second", self.second)):
+            if name is None:
+                continue
+            if name not in query_by_name:
+                raise PlanError(parameter, name, "the name of an answer", suggest_nearest(name, tuple(query_by_name)))
+            query = query_by_name[name]
+            if not query.comparable:
+                text = f"answers of kind {query.kind!r} cannot be compared, as their intervals are for 95 % alone"
+                raise PlanError.from_text(parameter, f"{text}; {QUANTILE_ADVICE}")
+        first = query_by_name[self.first]
+        if self.second is not None and set(query_by_name[self.second].key_columns) != set(first.key_columns):
+            text = f"{self.second!r} has other groups than {self.first!r}: give both the same by"
+            raise PlanError.from_text("second", text)
+        for column, pair in self.between.items():
+            if column not in first.key_columns:
+                expected = f"one of the key columns of {self.first!r}: {quoted_names(first.key_columns)}"
+                raise PlanError("between", column, expected if first.key_columns else "left out: it has no groups")
+            for query in [first, *([query_by_name[self.second]] if self.second else [])]:
+                index, keys = query.key_columns.index(column), query.asked.keys
+                for value in pair if keys is not None else ():
+                    if not any(_is_same_key(key[index], value) for key in keys or ()):
+                        raise PlanError("between", value, f"one of the keys of {column!r} in {query.asked.name!r}")
+
+    def text_of(self, titles: Sequence[str]) -> str:
+        """Return the comparison in words, given the titles of its one or two answers."""
+        joined = " minus " if self.kind == DIFFERENCE else " divided by "
+        answers = titles[0] if len(titles) == 1 else joined.join(f"[{title}]" for title in titles)
+        groups = [
+            f"{escape_control_chars(column)} {escape_control_chars(str(pair[0]))}{joined}"
+            f"{escape_control_chars(str(pair[1]))}"
+            for column, pair in self.between.items()
+        ]
+        return f"{answers}: {', '.join(groups)}" if groups else answers
+
+    def compare_answers(self, answers: Mapping[str, NoisyAnswer]) -> tuple[tuple[str, ...], list[dict[str, Any]]]:
+        """Return the key columns, and one record for each group in which all numbers are shown."""
+        first = answers[self.first]
+        columns = tuple(column for column in first.query.key_columns if column not in self.between)
+        numbers_by_group = self._numbers_by_group(first, columns, 1)
+        count = 1 << len(self.between)
+        if self.second is not None:
+            others = self._numbers_by_group(answers[self.second], columns, -1)
+            numbers_by_group = {key: [*numbers, *others.get(key, [])] for key, numbers in numbers_by_group.items()}
+            count *= 2
+        records = []
+        for key, numbers in numbers_by_group.items():
+            if len(numbers) < count:
+                continue
+            if self.kind == DIFFERENCE:
+                record = weighted_sum_record(numbers)
+            else:
+                record = ratio_record(*sorted(numbers, key=lambda number: -number.weight))
+            records.append({**dict(zip(columns, key, strict=True)), **record})
+        return columns, records
+
+    def _numbers_by_group(
+        self, answer: NoisyAnswer, columns: tuple[str, ...], sign: int
+    ) -> dict[Key, list[ComparedNumber]]:
+        """Return the numbers of an answer by the keys in ``columns``, each with its sign."""
+        names = answer.query.key_columns
+        numbers: dict[Key, list[ComparedNumber]] = {}
+        for key, integers in zip(answer.keys, answer.integers, strict=True):
+            value_by_column = dict(zip(names, key, strict=True))
+            weight = sign
+            for column, (plus, minus) in self.between.items():
+                weight *= _is_same_key(value_by_column[column], plus) - _is_same_key(value_by_column[column], minus)
+            if weight:
+                group = tuple(value_by_column[column] for column in columns)
+                numbers.setdefault(group, []).append(ComparedNumber(answer.query, integers, answer.noises, key, weight))
+        return numbers
+
+
+def _is_same_key(key: object, value: object) -> bool:
+    """Return whether a value in a comparison is this key; a date or a number may be written as text."""
+    return key == value or (isinstance(value, str) and key is not None and str(key) == value)
