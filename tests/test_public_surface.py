@@ -21,6 +21,7 @@ PROMISED = {
     "Session",
     "approx_dp",
     "calibrate",
+    "comparison",
     "correlation",
     "count",
     "count_distinct",
@@ -37,6 +38,7 @@ PROMISED = {
     "least_noise",
     "mean",
     "median",
+    "mode",
     "noise_limits",
     "proportion",
     "public_table",
@@ -56,8 +58,9 @@ PROMISED = {
 FORMER = {"lookup", "other", "share", "top"}
 PARAMETERS = {
     tr.Session: "source privacy_unit budget max_rows max_rows_per_group max_groups table types public_tables",
-    tr.Session.plan: "questions where budget_fraction expected_rows margin_of_error key bias_check",
-    tr.count: "where by keys weight name max_rows_per_group max_groups margin_of_error title description unit means",
+    tr.Session.plan: "questions where budget_fraction expected_rows margin_of_error key bias_check comparisons",
+    tr.count: "where by keys weight name max_rows_per_group max_groups margin_of_error title description unit means "
+    "round_to",
     tr.gaussian: "scale sensitivity",
     tr.staircase: "epsilon sensitivity gamma",
     tr.truncated_laplace: "epsilon delta sensitivity",
@@ -77,7 +80,7 @@ METHODS = {
     tr.Session: "plan spent suggest_bounds suggest_max_rows privacy_unit",
     Plan: "release dry_run answers budget_fraction table frontier",
     Answer: "to_pandas to_polars to_arrow value lower upper __arrow_c_stream__ _repr_html_",
-    Answers: "certificate bias to_json to_csv to_parquet report",
+    Answers: "certificate comparisons difference ratio bias to_json to_csv to_parquet report",
 }
 HEAVY = {"duckdb", "ibis", "jinja2", "matplotlib", "numpy", "pandas", "polars", "pyarrow", "scipy", "typer"}
 

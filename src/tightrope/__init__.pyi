@@ -44,6 +44,7 @@ from .queries.quantile import quantile as quantile
 from .queries.quantile import quantiles as quantiles
 from .queries.ratio import ratio as ratio
 from .queries.regression import regression as regression
+from .queries.top_k import mode as mode
 from .queries.top_k import suppressed_count as suppressed_count
 from .queries.top_k import top_k as top_k
 from .release import Session as Session

@@ -68,6 +68,7 @@ KINDS: dict[str, list[Query]] = {
     "median": [tr.median("x", bounds=(-2, 10))],
     "quantiles": tr.quantiles("x", [0.2, 0.4, 0.6, 0.8], bounds=(-2, 10)),
     "top": [tr.top_k(1, by="key")],
+    "mode": [tr.mode("key")],
     "discovered": [tr.count(by="key"), tr.mean("x", bounds=(-2, 10), by="key")],
     "several": [tr.count(**LISTED), tr.median("x", bounds=(-2, 10)), tr.sum("y", bounds=(0, 3))],
     "variance": [tr.variance("x", bounds=(-2, 10), **LISTED)],

@@ -52,7 +52,7 @@ QUESTIONS: dict[str, tuple[Callable[[], list[Any]], dict[str, Any]]] = {
     "histogram": (lambda: [tr.count(), tr.histogram("v", edges=[0, 25])], {"max_rows": 2}),
     "two divisions": (lambda: [tr.count(by="g"), tr.count(by="w")], {"max_rows": 2}),
     "other": (lambda: [tr.count(by="w"), tr.suppressed_count(by="w")], {"max_rows": 3}),
-    "top": (lambda: [tr.top_k(2, by="g"), tr.count_distinct("v")], {"max_rows": 2}),
+    "top": (lambda: [tr.top_k(2, by="g"), tr.mode("g"), tr.count_distinct("v")], {"max_rows": 2}),
     "quantiles": (lambda: tr.quantiles("v", [0.25, 0.75], bounds=(0, 50)), {"max_rows": 2}),
     "median": (lambda: [tr.median("v", **V)], {"max_rows": 3}),
     "median by group": (lambda: [tr.median("v", by="g", keys=["a", "b"], **V)], {"max_rows": 2}),

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from tightrope.queries.count import NOT_CLAMPED_NOTE
+from tightrope.queries.options import rounding_notes
 from tightrope.queries.query import Query
 from tightrope.queries.statistics import Noise, NoisyStatistic
 
@@ -65,6 +66,11 @@ class Accuracy:
         return None if self.keys is None else self.keys.key_threshold
 
     @property
+    def _rounding_step(self) -> float:
+        """The width of the grid to which values are rounded for readers; 0 if they are not."""
+        return float(self.question.asked.round_to or 0)
+
+    @property
     def uniform_error(self) -> bool:
         """Return whether the errors are the same for every group."""
         return self.question.uniform
@@ -77,7 +83,7 @@ class Accuracy:
             if self.remaining_noise is None
             else self.remaining_noise.worst_error
         )
-        return largest_error if math.isfinite(largest_error) else None
+        return largest_error + self._rounding_step / 2 if math.isfinite(largest_error) else None
 
     def errors_at_size(self, rows: int) -> dict[str, Any]:
         """Return the errors for a group with ``rows`` rows and the probability that it is suppressed."""
@@ -92,6 +98,7 @@ class Accuracy:
             else self.keys.lower_tail_probability(int(self.keys.noise_mechanism.worst_error) - rows)
         )
         suppressed = min(1.0, below_threshold + self.question.suppression_probability(self.noises_by_name, rows))
+        expected, half_width = expected + self._rounding_step / 2, half_width + self._rounding_step
         errors = {"expected_absolute_error": _finite_or_none(expected), "half_width_95": _finite_or_none(half_width)}
         return {"rows": rows, **errors, "suppressed": suppressed}
 
@@ -101,6 +108,7 @@ class Accuracy:
             *self._query_notes(),
             *([self.remaining_noise.reader_note] if self.remaining_noise else []),
             *self.related_notes,
+            *rounding_notes(self.question.asked.round_to),
         ]
 
     def _query_notes(self) -> list[str]:

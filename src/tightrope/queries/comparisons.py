@@ -18,6 +18,7 @@ from tightrope.documents.escaping import escape_control_chars
 from tightrope.errors import PlanError, quoted_names, suggest_nearest
 from tightrope.numerics.arrays import Floats
 from tightrope.queries.intervals import OUTSIDE, TAIL_ROUNDING, NoiseTails, half_width
+from tightrope.queries.options import grid_width
 
 if TYPE_CHECKING:
     from tightrope.queries.query import Integers, Noises, Query, Record
@@ -479,6 +480,8 @@ class comparison:
     """A paragraph for readers."""
     unit: str | None = field(default=None, kw_only=True)
     """The unit of the values, for readers."""
+    round_to: float | None = field(default=None, kw_only=True)
+    """The width of the grid to which values are rounded for readers; ends of intervals are rounded outwards."""
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
@@ -490,6 +493,7 @@ class comparison:
             text = getattr(self, parameter)
             if not (text is None or (isinstance(text, str) and text.strip())):
                 raise PlanError(parameter, text, "a non-empty text")
+        grid_width(self.round_to)
         if not isinstance(self.between, Mapping) or len(self.between) > MAX_COLUMNS:
             raise PlanError("between", self.between, f"at most {MAX_COLUMNS} columns", 'say {"year": (2014, 2013)}')
         for column, pair in self.between.items():

@@ -29,6 +29,7 @@ class RowCountQuery(Query):
 
     uniform = True
     adds_up = True
+    comparable = True
     has_linear_estimate = True
     notes: ClassVar[tuple[str, ...]] = (NOT_CLAMPED_NOTE,)
 

@@ -32,6 +32,7 @@ class mean(ColumnQuery):
     """
 
     kind = "mean"
+    comparable = True
     has_linear_estimate = True
     meaning = "The mean"
     additive = False
@@ -141,6 +142,7 @@ class sum(ColumnQuery):
     """
 
     kind = "sum"
+    comparable = True
     has_linear_estimate = True
     meaning = "The total"
     additive = True

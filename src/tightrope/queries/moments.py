@@ -55,6 +55,7 @@ class SpreadQuery(ColumnQuery, ABC):
     """The spread of the values in the rows that are used: divided by n, not by n − 1."""
 
     additive = False
+    comparable = True
     uniform = False
     notes = (
         "It describes the rows used: squares are divided by n, not by n - 1.",
@@ -294,6 +295,7 @@ class covariance(MomentQuery):
     """The lowest and highest value of the second column."""
 
     kind = "covariance"
+    comparable = True
     meaning = "The covariance"
     notes = (
         "It describes the rows used: products are divided by n, not by n - 1.",
@@ -352,6 +354,7 @@ class correlation(MomentQuery):
     """The lowest and highest value of the second column."""
 
     kind = "correlation"
+    comparable = True
     meaning = "The correlation"
     notes = (
         MISSING_VALUES_NOTE,

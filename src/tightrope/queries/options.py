@@ -7,6 +7,7 @@ import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from decimal import Decimal
+from fractions import Fraction
 from typing import Any, Self
 
 from tightrope.documents.budget import exact_decimal
@@ -141,6 +142,48 @@ class MarginOfError:
         return float(self.half_width) * (rows or 1) if self.relative else float(self.half_width)
 
 
+def grid_width(round_to: object) -> Decimal | None:
+    """Return the width of the grid to which values are rounded, as an exact decimal; raises ``PlanError``.
+
+    >>> grid_width(0.05), grid_width(None)
+    (Decimal('0.05'), None)
+    """
+    if round_to is None:
+        return None
+    try:
+        width = exact_decimal("round_to", round_to)
+    except InputError:
+        width = Decimal(0)
+    if not (width > 0 and math.isfinite(float(width)) and float(width) > 0):
+        raise PlanError("round_to", round_to, "a positive number", "10 rounds to tens, 0.1 to tenths")
+    return width
+
+
+def rounding_notes(width: Decimal | None) -> list[str]:
+    """Return the note for readers on values that are rounded to a grid; none without a width."""
+    return [f"Values are rounded to multiples of {width.normalize():f}, ends of intervals outwards."] if width else []
+
+
+def round_record(record: Mapping[str, Any], width: Decimal | None) -> dict[str, Any]:
+    """Return a record with its value rounded to a multiple of ``width``, and its ends rounded outwards.
+
+    >>> round_record({"value": 1234, "lower": 1201, "upper": 1267.5}, Decimal(50))
+    {'value': 1250, 'lower': 1200, 'upper': 1300}
+    >>> round_record({"value": 0.123, "lower": None, "upper": 0.151}, Decimal("0.05"))
+    {'value': 0.1, 'lower': None, 'upper': 0.2}
+    """
+    if width is None:
+        return dict(record)
+    rounded, step = dict(record), Fraction(width)
+    for name, direction in (("value", round), ("lower", math.floor), ("upper", math.ceil)):
+        number = rounded[name]
+        if number is not None and math.isfinite(number):
+            # The nearest double of a multiple beyond an end is beyond it, too: rounding to doubles is monotone.
+            multiple = direction(Fraction(number) / step) * step
+            rounded[name] = int(multiple) if multiple.denominator == 1 else float(multiple)
+    return rounded
+
+
 Given = str | Expression
 """A column name or an expression; a text is a column name if the table has that column."""
 MAX_KNOWN_GROUPS = 10_000
@@ -184,6 +227,8 @@ class QueryOptions:
     """The unit of the values, for readers."""
     means: str | None = field(default=None, compare=False)
     """A description of the value for readers, in place of the default."""
+    round_to: float | None = field(default=None, compare=False)
+    """The width of the grid to which values are rounded for readers; ends of intervals are rounded outwards."""
 
 
 ENTRIES = tuple(option.name for option in fields(QueryOptions))
@@ -213,6 +258,8 @@ class CheckedOptions:
     margin_of_error: MarginOfError | None = None
     reader_texts: Mapping[str, str] = field(default_factory=dict, hash=False, compare=False)
     """The given texts, by their name in ``TEXT_OPTIONS``."""
+    round_to: Decimal | None = None
+    """The width of the grid to which values are rounded for readers."""
 
     @classmethod
     def from_options(cls, options: QueryOptions, *words: str) -> Self:
@@ -251,6 +298,7 @@ class CheckedOptions:
             if options.margin_of_error is None
             else MarginOfError.from_option(options.margin_of_error),
             reader_texts=option_texts(options),
+            round_to=grid_width(options.round_to),
         )
 
     @property

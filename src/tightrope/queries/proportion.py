@@ -46,6 +46,7 @@ class proportion(Query):
     """True if the column of a resolved query has numbers, not booleans."""
 
     kind = "proportion"
+    comparable = True
     has_linear_estimate = True
     meaning = "The proportion"
     additive = False

@@ -443,7 +443,6 @@ class quantile(ColumnQuery):
     """True if the quantile is read from counts shared with other quantiles; otherwise it is chosen."""
 
     kind = "quantile"
-    comparable = False
     meaning = "The value that a given fraction of all values does not exceed"
     additive = False
     uniform = False
@@ -596,6 +595,7 @@ def median(
     description: str | None = None,
     unit: str | None = None,
     means: str | None = None,
+    round_to: float | None = None,
 ) -> quantile:
     """The median of a column: ``quantile`` with q = 0.5.
 
@@ -605,7 +605,7 @@ def median(
     return quantile(
         column, MEDIAN, bounds=bounds, where=where, by=by, keys=keys, weight=weight, name=name,
         max_rows_per_group=max_rows_per_group, max_groups=max_groups, margin_of_error=margin_of_error,
-        title=title, description=description, unit=unit, means=means,
+        title=title, description=description, unit=unit, means=means, round_to=round_to,
     )  # fmt: skip
 
 
@@ -626,6 +626,7 @@ def quantiles(
     description: str | None = None,
     unit: str | None = None,
     means: str | None = None,
+    round_to: float | None = None,
 ) -> list[quantile]:
     """Return one query per quantile, all for one budget: ``session.plan([*tr.quantiles(...), ...])``.
 
@@ -643,7 +644,7 @@ def quantiles(
         quantile(
             column, q, bounds=bounds, where=where, by=by, keys=keys, weight=weight,
             max_rows_per_group=max_rows_per_group, max_groups=max_groups, margin_of_error=margin_of_error,
-            title=title, description=description, unit=unit, means=means,
+            title=title, description=description, unit=unit, means=means, round_to=round_to,
         )
         for q in fractions
     ]  # fmt: skip

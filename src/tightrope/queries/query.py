@@ -59,8 +59,8 @@ class Query(QueryOptions, ABC):
     """True if the number may share its noise with others: its interval uses only the number's marginal distribution."""
     has_linear_estimate: ClassVar[bool] = False
     """True if the noise of a value is known as a linear form (``linear_estimate``)."""
-    comparable: ClassVar[bool] = True
-    """True if ``estimate`` has intervals of every probability, so that values can be compared."""
+    comparable: ClassVar[bool] = False
+    """True if ``estimate`` has intervals for every ``outside``, so that values can be compared."""
     counts_suppressed_groups: ClassVar[bool] = False
     """True if the query counts the rows in suppressed groups of the other queries of its ``QueryGroup``, in total."""
     row_count_steps: ClassVar[tuple[int, ...]] = ()
@@ -168,9 +168,11 @@ class Query(QueryOptions, ABC):
     def expected_error(self, noises: Noises, people: int) -> tuple[float, float]:
         """Return E|error| and the half-width of the 95 % interval in a group with ``people`` rows."""
 
-    def select_shown_groups(self, records: Sequence[Record], noises: Noises) -> list[tuple[int, Record]]:
+    def select_shown_groups(
+        self, records: Sequence[Record], noises: Noises, keys: Sequence[tuple[object, ...]]
+    ) -> list[tuple[int, Record]]:
         """Return the indices and records of the groups that are shown; by default all, unchanged."""
-        del noises
+        del noises, keys
         return list(enumerate(records))
 
     def worst_error(self, noises: Noises) -> float:

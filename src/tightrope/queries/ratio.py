@@ -109,6 +109,7 @@ class ratio(ColumnPairQuery):
     """The lowest and highest value of the denominator."""
 
     kind = "ratio"
+    comparable = True
     has_linear_estimate = True
     meaning = "The ratio of two sums"
     boxes = True

@@ -193,6 +193,7 @@ class regression(MomentQuery):
     """The lowest and highest value of ``on``."""
 
     kind = "regression"
+    comparable = True
     meaning = "The slope of the line of least squares"
     given = ("column", "on")
     joined = "on"

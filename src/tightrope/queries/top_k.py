@@ -1,22 +1,27 @@
-"""The largest groups by noisy counts, with their possible ranks, and the rows in suppressed groups."""
+"""The largest groups by noisy counts, with their possible ranks; modes; the rows in suppressed groups."""
 
 from __future__ import annotations
 
 import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import final
+from dataclasses import dataclass, field, replace
+from typing import Self, final
 
+from tightrope.documents.escaping import escape_control_chars
 from tightrope.errors import PlanError
 from tightrope.noise.worst_split import NoiseSpec, nearest_eighths
 from tightrope.numerics.checks import check_integer
+from tightrope.queries.column_query import column_term
 from tightrope.queries.comparisons import LinearEstimate, NoiseWeight
 from tightrope.queries.count import NOT_CLAMPED_NOTE, ROW_COUNT
 from tightrope.queries.intervals import OUTSIDE
+from tightrope.queries.options import Given
 from tightrope.queries.query import Integers, Noises, Query, Record
 from tightrope.queries.statistics import NoisyStatistic, row_count
+from tightrope.tables.expressions.expression import Term
 from tightrope.tables.request import Measure
+from tightrope.tables.schema import Schema
 
 ASSUMED_GROUPS = 1_000
 """Number of groups that is assumed for errors in plans if groups are discovered."""
@@ -40,7 +45,6 @@ class top_k(Query):
     """The number of groups that are shown."""
 
     kind = "top_k"
-    comparable = False
     meaning = "The number of rows in the largest groups"
     additive = True
     uniform = True
@@ -77,33 +81,127 @@ class top_k(Query):
         lower, upper = noises[ROW_COUNT].confidence_interval(integers[ROW_COUNT], outside)
         return {"value": integers[ROW_COUNT], "lower": lower, "upper": upper}
 
-    def select_shown_groups(self, records: Sequence[Record], noises: Noises) -> list[tuple[int, Record]]:
-        """Return the largest groups, with simultaneous intervals for all groups and the possible ranks of each.
-
-        Noises are independent, also conditionally on the set of groups that are shown.
-        """
-        values = [int(record["value"] or 0) for record in records]
-        interval_by_value = {
-            value: noises[ROW_COUNT].confidence_interval(value, OUTSIDE / len(values)) for value in set(values)
-        }
-        lowers, uppers = (sorted(interval_by_value[value][end] for value in values) for end in (0, 1))
-        max_suppressed_rows = 2 * (noises[ROW_COUNT].key_threshold or 0)
-        chosen = sorted(range(len(values)), key=lambda index: -values[index])[: self.k]
-        shown: list[tuple[int, Record]] = []
-        for index in chosen:
-            lower, upper = interval_by_value[values[index]]
-            # The possible ranks, given the other intervals; a suppressed group has at most ``max_suppressed_rows``.
-            best_rank = 1 + len(lowers) - bisect_right(lowers, upper)
-            worst_rank = None if max_suppressed_rows > max(lower, 0) else len(uppers) - bisect_left(uppers, lower)
-            ranks = {"best_rank": best_rank, "worst_rank": worst_rank}
-            shown.append((index, {"value": values[index], "lower": lower, "upper": upper, **ranks}))
-        return shown
+    def select_shown_groups(
+        self, records: Sequence[Record], noises: Noises, keys: Sequence[tuple[object, ...]]
+    ) -> list[tuple[int, Record]]:
+        """Return the largest groups, with simultaneous intervals for all groups and the possible ranks of each."""
+        del keys
+        return _largest_groups(records, noises, self.k)
 
     def expected_error(self, noises: Noises, people: int) -> tuple[float, float]:
         """Return the errors of the noise, with the half-width that holds for all groups simultaneously."""
         del people
         groups = ASSUMED_GROUPS if self.asked.keys is None else len(self.asked.keys)
         return noises[ROW_COUNT].mean_absolute, noises[ROW_COUNT].half_width(1 - OUTSIDE / groups)
+
+    def worst_error(self, noises: Noises) -> float:
+        """Return the largest error of the noise."""
+        return noises[ROW_COUNT].worst_error
+
+
+def _largest_groups(records: Sequence[Record], noises: Noises, k: int) -> list[tuple[int, Record]]:
+    """Return the k largest groups, with simultaneous intervals for all groups and the possible ranks of each.
+
+    Noises are independent, also conditionally on the set of groups that are shown.
+    """
+    values = [int(record["value"] or 0) for record in records]
+    interval_by_value = {
+        value: noises[ROW_COUNT].confidence_interval(value, OUTSIDE / len(values)) for value in set(values)
+    }
+    lowers, uppers = (sorted(interval_by_value[value][end] for value in values) for end in (0, 1))
+    max_suppressed_rows = 2 * (noises[ROW_COUNT].key_threshold or 0)
+    chosen = sorted(range(len(values)), key=lambda index: -values[index])[:k]
+    shown: list[tuple[int, Record]] = []
+    for index in chosen:
+        lower, upper = interval_by_value[values[index]]
+        # The possible ranks, given the other intervals; a suppressed group has at most ``max_suppressed_rows``.
+        best_rank = 1 + len(lowers) - bisect_right(lowers, upper)
+        worst_rank = None if max_suppressed_rows > max(lower, 0) else len(uppers) - bisect_left(uppers, lower)
+        ranks = {"best_rank": best_rank, "worst_rank": worst_rank}
+        shown.append((index, {"value": values[index], "lower": lower, "upper": upper, **ranks}))
+    return shown
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class mode(Query):
+    """The most frequent value of a column, and how many rows have it; with ``by``, one for each group.
+
+    Each value is counted with noise, charged as in ``count``, and the value with the largest noisy count is shown.
+    ``value`` is that count, with an interval that holds for all values of the group simultaneously, and ``worst_rank``
+    is the last rank that the value can have, given these intervals: at 1, it is the most frequent one. ``keys`` lists
+    the values: of ``column``, or of the columns of ``by`` and then ``column``. If left out, they are discovered. All
+    other keywords are as in ``count``. Raises ``PlanError`` for an invalid parameter.
+
+    >>> mode("dest", by="carrier").name, str(mode("dest", by="carrier"))
+    ('mode_dest_by_carrier', 'most frequent value of dest by carrier')
+    """
+
+    column: Given = field(compare=False)
+    """The column's name, or an expression."""
+    term: Term = field(init=False, repr=False)
+    """The column, checked."""
+
+    kind = "mode"
+    meaning = "The number of rows with the most frequent value"
+    additive = True
+    uniform = True
+    counts = True
+    notes = (
+        "The value with the largest noisy count is shown. Its interval holds for all values at once 95 % of the time, "
+        "so it also holds for the one selected.",
+        "best_rank and worst_rank, in result.json and in .to_pandas(), are the ranks that the value can have, given "
+        "these intervals: if worst_rank is 1, it is the most frequent one. An empty rank means that suppressed values "
+        "may be more frequent.",
+    )
+    entries = ("column",)
+
+    def __str__(self) -> str:
+        other_groups = replace(self.asked, by=self.asked.by[:-1], terms=self.asked.terms[:-1]).groups_text
+        return f"most frequent value of {escape_control_chars(str(self.term))}{other_groups}"
+
+    def __post_init__(self) -> None:
+        term = column_term("column", self.column)
+        by = list(self.by) if isinstance(self.by, (list, tuple)) else [self.by]
+        is_named = self.name is not None
+        self._set_fields(by=(*by, self.column), term=term)
+        options = self.check_options(self.kind)
+        if not is_named:  # the column comes first in the name
+            name = "_".join((self.kind, str(term), *(["by", *options.by[:-1]] if by else [])))
+            self._set_fields(asked=replace(options, name=name), name=name)
+
+    def resolve(self, schema: Schema, where: Term | None = None) -> Self:
+        """Return the query for this schema, with its column or expression parsed."""
+        asked = self.asked.resolve(schema, where)
+        return self.with_fields(asked=asked, term=asked.terms[-1])
+
+    def noisy_statistics(self) -> tuple[NoisyStatistic, ...]:
+        """Return one count, also used as the key count if keys are discovered."""
+        return (row_count(ROW_COUNT, self.asked.relative_noise_size),)
+
+    def estimate(self, integers: Integers, noises: Noises, outside: float = OUTSIDE) -> Record:
+        """Return the noisy integer with the interval of a value that is not selected for its frequency."""
+        lower, upper = noises[ROW_COUNT].confidence_interval(integers[ROW_COUNT], outside)
+        return {"value": integers[ROW_COUNT], "lower": lower, "upper": upper}
+
+    def select_shown_groups(
+        self, records: Sequence[Record], noises: Noises, keys: Sequence[tuple[object, ...]]
+    ) -> list[tuple[int, Record]]:
+        """Return the largest count of each group of the other columns, with the ranks that it can have there."""
+        indexes_by_group: dict[tuple[object, ...], list[int]] = {}
+        for index, key in enumerate(keys):
+            indexes_by_group.setdefault(key[:-1], []).append(index)
+        shown = []
+        for indexes in indexes_by_group.values():
+            ((chosen, record),) = _largest_groups([records[index] for index in indexes], noises, 1)
+            shown.append((indexes[chosen], record))
+        return shown
+
+    def expected_error(self, noises: Noises, people: int) -> tuple[float, float]:
+        """Return the errors of the noise, with the half-width that holds for all values simultaneously."""
+        del people
+        values = ASSUMED_GROUPS if self.asked.keys is None else len({key[-1] for key in self.asked.keys})
+        return noises[ROW_COUNT].mean_absolute, noises[ROW_COUNT].half_width(1 - OUTSIDE / values)
 
     def worst_error(self, noises: Noises) -> float:
         """Return the largest error of the noise."""
@@ -131,6 +229,7 @@ class suppressed_count(Query):
     kind = "suppressed_count"
     meaning = "The number of rows in all suppressed groups"
     counts_suppressed_groups = True
+    comparable = True
     has_linear_estimate = True
     additive = True
     uniform = True

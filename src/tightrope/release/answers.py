@@ -33,6 +33,7 @@ from tightrope.documents.release import (
 from tightrope.documents.wording import title_with_bound
 from tightrope.errors import InputError, MissingExtraError, UnknownAnswerError
 from tightrope.queries.comparisons import NoisyAnswer, comparison
+from tightrope.queries.options import grid_width, round_record, rounding_notes
 from tightrope.queries.query import Noises, Query
 
 if TYPE_CHECKING:
@@ -114,7 +115,18 @@ class ReleasedTable:
     """Released numbers: records with keys, ``value`` and a 95 % interval from ``lower`` to ``upper``."""
 
     rows: list[dict[str, Any]]
+    """The records before rounding for readers."""
     about: dict[str, Any]
+
+    @property
+    def grid_width(self) -> Decimal | None:
+        """The width of the grid to which values are rounded for readers; None if they are not rounded."""
+        return None
+
+    @property
+    def published_rows(self) -> list[dict[str, Any]]:
+        """The records, rounded if the question says so."""
+        return [round_record(row, self.grid_width) for row in self.rows]
 
     def __repr__(self) -> str:
         groups = f"{len(self.rows)} group{'s' if len(self.rows) != 1 else ''}" if self.key_columns else "one value"
@@ -158,12 +170,13 @@ class ReleasedTable:
         if self.key_columns or len(self.rows) != 1:
             text = f"the answer {self.name!r} has groups: use to_pandas(), to_polars() or to_arrow()"
             raise InputError.from_text(measure, text)
-        shown: Measured = _shown_measure(self.rows[0].get(measure), measure, self.about["unit"])
+        shown: Measured = _shown_measure(self.published_rows[0].get(measure), measure, self.about["unit"])
         return shown
 
     def _answer_columns(self) -> dict[str, list[Any]]:
-        paid = [name for name in PAID if any(name in row for row in self.rows)]
-        columns = {name: [row.get(name) for row in self.rows] for name in (*self.key_columns, *MEASURES, *paid)}
+        rows = self.published_rows
+        paid = [name for name in PAID if any(name in row for row in rows)]
+        columns = {name: [row.get(name) for row in rows] for name in (*self.key_columns, *MEASURES, *paid)}
         unit = self.about["unit"]
         return columns | {name: [_shown_measure(number, name, unit) for number in columns[name]] for name in MEASURES}
 
@@ -201,7 +214,7 @@ class ReleasedTable:
     @property
     def document(self) -> AnswerDocument:
         """The answer in serializable form: dates as text, no NaN, no infinity."""
-        rows = [{name: _json_value(name, value) for name, value in row.items()} for row in self.rows]
+        rows = [{name: _json_value(name, value) for name, value in row.items()} for row in self.published_rows]
         return RELEASES.convert_data({**self.about, "rows": rows}, AnswerDocument)
 
 
@@ -218,6 +231,11 @@ class Answer(ReleasedTable):
     integers: tuple[Mapping[str, int], ...] | None = None
 
     @property
+    def grid_width(self) -> Decimal | None:
+        """The width of the grid to which values are rounded for readers."""
+        return self.question.asked.round_to
+
+    @property
     def noisy_answer(self) -> NoisyAnswer:
         """The noisy integers by group. Raises ``InputError`` without them."""
         if self.integers is None:
@@ -230,6 +248,13 @@ class Answer(ReleasedTable):
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Comparison(ReleasedTable):
     """The difference or the ratio of answers, or of groups of an answer."""
+
+    compared: comparison
+
+    @property
+    def grid_width(self) -> Decimal | None:
+        """The width of the grid to which values are rounded for readers."""
+        return grid_width(self.compared.round_to)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -312,7 +337,9 @@ class Answers:
         first, second = answer_by_name[compared.first], answer_by_name.get(compared.second or "")
         parts = [first] if second is None else [first, second]
         columns, rows = compared.compare_answers({part.name: part.noisy_answer for part in parts})
-        return Comparison(rows=rows, about=_comparison_data(compared, columns, [part.about for part in parts]))
+        return Comparison(
+            rows=rows, about=_comparison_data(compared, columns, [part.about for part in parts]), compared=compared
+        )
 
     @property
     def certificate(self) -> dict[str, Any]:
@@ -413,7 +440,7 @@ def _comparison_data(
             "statement": COMPARISON_STATEMENT,
         },
         "k": None,
-        "notes": COMPARISON_NOTES,
+        "notes": [*COMPARISON_NOTES, *rounding_notes(grid_width(compared.round_to))],
     }
 
 

@@ -221,7 +221,9 @@ class AnswerBuilder:
         records = [accuracy.estimate(integers) for _, integers in groups]
         rows = [
             {**dict(zip(question.key_columns, groups[index][0], strict=True)), **record}
-            for index, record in question.select_shown_groups(records, accuracy.noises_by_name)
+            for index, record in question.select_shown_groups(
+                records, accuracy.noises_by_name, [key for key, _ in groups]
+            )
         ]
         if not question.comparable:
             return replace(self.empty_answers[question], rows=rows)

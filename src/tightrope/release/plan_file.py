@@ -64,6 +64,7 @@ QUERY_KINDS = {
     "correlation": "moments",
     "regression": "regression",
     "top_k": "top_k",
+    "mode": "top_k",
     "suppressed_count": "top_k",
 }
 """The kinds of questions, with the module of ``tightrope.queries`` that defines each: loaded if a plan uses it."""
@@ -375,7 +376,9 @@ def parse_plan_document(tables: Mapping[str, Any]) -> PlanDocument:
     """Return the document from parsed TOML, with floats as exact decimals; raises ``PlanError``."""
     # a missing section is parsed as an empty one, so that the error names the required key
     sections = {**tables, **{name: tables.get(name, {}) for name in REQUIRED_SECTIONS}}
-    plain_sections = {name: _plain_values(sections[name]) for name in ("question", "comparison") if name in sections}
+    plain_sections: dict[str, Any] = {
+        name: _plain_values(sections[name]) for name in ("question", "comparison") if name in sections
+    }
     return PLAN_FILE.convert_data({**sections, **plain_sections}, PlanDocument)
 
 

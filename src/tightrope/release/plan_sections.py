@@ -223,12 +223,13 @@ class ComparisonSection(Part, frozen=True, kw_only=True):
     title: Text | None = None
     description: Text | None = None
     unit: Text | None = None
+    round_to: float | None = None
 
     def to_comparison(self) -> comparison:
         """Return the comparison; raises ``PlanError`` if it is invalid."""
         return comparison(
             self.kind, self.first, self.second, self.between or {}, name=self.name, title=self.title,
-            description=self.description, unit=self.unit,
+            description=self.description, unit=self.unit, round_to=self.round_to,
         )  # fmt: skip
 
 

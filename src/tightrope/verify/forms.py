@@ -245,7 +245,7 @@ RESULT = table_form(
         "document": choice_form("release result"), "version": choice_form(1, 2), "title": optional_form(text_form),
         "answers": list_form(ANSWER, 1, MAX_LISTED), "certificate": RELEASE,
     },
-    {"bias": any_form, "about": any_form},
+    {"bias": any_form, "about": any_form, "comparisons": any_form},
 )  # fmt: skip
 
 MULTIPLIER = table_form({

@@ -126,7 +126,7 @@ def test_intervals_of_the_largest_hold_for_all_at_once():
             accuracy.question.estimate({"rows": 40 + int(x)}, accuracy.noises_by_name)
             for x in noise.noise_mechanism.sample(100)
         ]
-        shown = accuracy.question.select_shown_groups(drawn, accuracy.noises_by_name)
+        shown = accuracy.question.select_shown_groups(drawn, accuracy.noises_by_name, [])
         held += all(record["lower"] <= 40 <= record["upper"] for _, record in shown)
         usual += all(drawn[place]["lower"] <= 40 <= drawn[place]["upper"] for place, _ in shown)
         assert all(record["best_rank"] <= 3 or record["best_rank"] == 1 for _, record in shown)
@@ -188,6 +188,7 @@ ENTRIES = {
     "correlation": 'column = "x"\nother = "y"\nbounds = [0, 10]\nother_bounds = [0, 100]',
     "regression": 'column = "x"\non = "y"\nbounds = [0, 10]\non_bounds = [0, 100]',
     "top_k": 'k = 3\nby = "g"',
+    "mode": 'column = "g"\nby = "b"',
     "suppressed_count": 'by = "g"',
 }
 
