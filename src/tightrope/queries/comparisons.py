@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, Self, final
 
 import numpy as np
 
@@ -92,7 +92,7 @@ CELLS_PER_WIDTH = 1_024
 """Lattice cells per width of the heaviest noise."""
 NEGLIGIBLE = 1e-5
 """The part of the error probability for values beyond the lattice of each noise."""
-MAX_CELLS = 1 << 21
+LARGEST_LATTICE = 1 << 21
 """Largest lattice."""
 EXACT_CELLS = 1 << 18
 """Largest lattice on which the sums of integer multiples are computed exactly."""
@@ -125,7 +125,9 @@ def sum_half_width(terms: tuple[NoiseTerm, ...], outside: float) -> float:
     cell = exact_cell or max(
         size * half_width(term.tails, outside) for size, term in zip(sizes, used_terms, strict=True)
     ) / (CELLS_PER_WIDTH)
-    if not (0 < cell < math.inf and sum(size * end / cell for size, end in zip(sizes, ends, strict=True)) < MAX_CELLS):
+    if not (
+        0 < cell < math.inf and sum(size * end / cell for size, end in zip(sizes, ends, strict=True)) < LARGEST_LATTICE
+    ):
         return math.inf
     lengths = [math.ceil(size * end / cell) + 1 for size, end in zip(sizes, ends, strict=True)]
     size = 1 << (2 * sum(lengths) + len(lengths)).bit_length()
@@ -244,25 +246,36 @@ def _noise_limit(tails: NoiseTails, chance: float) -> float:
     return half_width(tails, chance)
 
 
+@dataclass(frozen=True, slots=True)
+class IntervalMethods:
+    """The methods of an interval, with their error probabilities; 0: not used. Intervals of both are intersected."""
+
+    joint: float
+    separate: float
+
+    @classmethod
+    def for_numbers(cls, numbers: Sequence[ComparedNumber]) -> Self:
+        """Return the methods, which depend on the questions and their noise only, not on the noisy integers."""
+        noises = [noise for number in numbers for noise in number.noises.values()]
+        if any(noise.vector.joint_noise for noise in noises) or not all(n.query.has_linear_estimate for n in numbers):
+            return cls(0.0, OUTSIDE)
+        if all(n.query.is_one_noisy_integer for n in numbers) and not any(noise.key_threshold for noise in noises):
+            return cls(OUTSIDE, 0.0)
+        return cls(OUTSIDE - SEPARATE_PROBABILITY - EVENT_PROBABILITY, SEPARATE_PROBABILITY)
+
+
 def weighted_sum_record(numbers: Sequence[ComparedNumber]) -> Record:
     """Return Σ weight · number with its 95 % interval; the value is None if one of the numbers is suppressed."""
-    estimates = [number.estimate for number in numbers]
-    is_independent = all(_has_joint_distribution(number) for number in numbers)
-    is_always_exact = is_independent and all(
-        estimate is not None and estimate.bottom is None and _discovers_nothing(estimate) for estimate in estimates
-    )
-    intervals = []
-    if is_independent:
-        outside = OUTSIDE if is_always_exact else OUTSIDE - SEPARATE_PROBABILITY - EVENT_PROBABILITY
-        interval = _joint_interval(numbers, outside)
-        intervals += [interval] if interval is not None else []
-    values: list[float | None] = [estimate.value if estimate is not None else None for estimate in estimates]
-    if not is_always_exact:
-        records = separate_records(numbers, SEPARATE_PROBABILITY if is_independent else OUTSIDE)
+    methods, intervals = IntervalMethods.for_numbers(numbers), []
+    records = separate_records(numbers, methods.separate or OUTSIDE)
+    interval = _joint_interval(numbers, methods.joint) if methods.joint else None
+    if interval is not None:
+        intervals.append(interval)
+    if methods.separate or interval is None:
         intervals.append(_sum_of_intervals(records, [number.weight for number in numbers]))
-        values = [record["value"] for record in records]
     lower, upper = max(low for low, _ in intervals), min(high for _, high in intervals)
-    if any(value is None for value in values):
+    values = [record["value"] for record in records]
+    if None in values:
         return {"value": None, "lower": _finite_or_none(lower), "upper": _finite_or_none(upper)}
     value = _exact_sum([number.weight * (value or 0) for number, value in zip(numbers, values, strict=True)])
     return {
@@ -275,15 +288,6 @@ def weighted_sum_record(numbers: Sequence[ComparedNumber]) -> Record:
 def _exact_sum(numbers: Sequence[float]) -> float:
     """Return the sum; of integers, an integer."""
     return sum(numbers) if all(isinstance(number, int) for number in numbers) else math.fsum(numbers)
-
-
-def _has_joint_distribution(number: ComparedNumber) -> bool:
-    """Return whether the noises are independent of all others: not several coordinates of one box."""
-    return number.query.has_linear_estimate and not any(noise.vector.joint_noise for noise in number.noises.values())
-
-
-def _discovers_nothing(estimate: LinearEstimate) -> bool:
-    return all(weight.noise.key_threshold is None for weight in estimate.weights)
 
 
 def _joint_interval(numbers: Sequence[ComparedNumber], outside: float) -> tuple[float, float] | None:
@@ -334,20 +338,12 @@ SMALLEST_STEP = 1e-9
 def ratio_record(first: ComparedNumber, second: ComparedNumber) -> Record:
     """Return first / second with its 95 % interval; the value is None if the second number may be zero."""
     both = (first, second)
-    is_independent = all(map(_has_joint_distribution, both))
+    methods, intervals = IntervalMethods.for_numbers(both), []
+    records = separate_records(both, methods.separate or OUTSIDE)
     estimates = [number.estimate for number in both]
-    is_always_exact = is_independent and all(
-        estimate is not None and estimate.bottom is None and _discovers_nothing(estimate) for estimate in estimates
-    )
-    records = separate_records(both, SEPARATE_PROBABILITY if is_independent and not is_always_exact else OUTSIDE)
-    intervals = []
-    if is_independent and None not in estimates:
-        intervals.append(
-            _ratios_of_joint_noise(
-                both, OUTSIDE if is_always_exact else OUTSIDE - SEPARATE_PROBABILITY - EVENT_PROBABILITY
-            )
-        )
-    if not is_always_exact:
+    if methods.joint and None not in estimates:
+        intervals.append(_ratios_of_joint_noise(both, methods.joint))
+    if methods.separate or not intervals:
         intervals.append(_quotient_of_intervals(*map(_record_ends, records)))
     lower, upper = max(low for low, _ in intervals), min(high for _, high in intervals)
     is_unbounded = math.isinf(lower) or math.isinf(upper)
@@ -357,11 +353,7 @@ def ratio_record(first: ComparedNumber, second: ComparedNumber) -> Record:
     if is_unbounded or None in values or not values[1]:
         return {"value": None, "lower": _finite_or_none(lower), "upper": _finite_or_none(upper)}
     value = (values[0] or 0.0) / values[1]
-    return {
-        "value": value,
-        "lower": _finite_or_none(min(lower, value)),
-        "upper": _finite_or_none(max(upper, value)),
-    }
+    return {"value": value, "lower": min(lower, value), "upper": max(upper, value)}
 
 
 def _quotient_of_intervals(first: tuple[float, float], second: tuple[float, float]) -> tuple[float, float]:
@@ -433,7 +425,7 @@ def _excluded_from(start: float, observed: float, is_excluded: Any) -> float | N
 # Comparisons of whole answers: which numbers are compared, by group.
 
 DIFFERENCE, RATIO = "difference", "ratio"
-KINDS = (DIFFERENCE, RATIO)
+COMPARISON_KINDS = (DIFFERENCE, RATIO)
 MAX_COLUMNS = 2
 """Most columns of ``between``: each doubles the numbers that are compared."""
 QUANTILE_ADVICE = "compare counts, sums, means, proportions, ratios, variances, correlations or regressions"
@@ -484,22 +476,21 @@ class comparison:
     """The width of the grid to which values are rounded for readers; ends of intervals are rounded outwards."""
 
     def __post_init__(self) -> None:
-        if self.kind not in KINDS:
-            raise PlanError("kind", self.kind, f"one of {quoted_names(KINDS)}", suggest_nearest(self.kind, KINDS))
-        for parameter, name in (("first", self.first), ("second", self.second)):
-            if not (isinstance(name, str) and name) and not (parameter == "second" and name is None):
-                raise PlanError(parameter, name, "the name of an answer")
-        for parameter in ("name", "title", "description", "unit"):
+        if self.kind not in COMPARISON_KINDS:
+            raise PlanError(
+                "kind",
+                self.kind,
+                f"one of {quoted_names(COMPARISON_KINDS)}",
+                suggest_nearest(self.kind, COMPARISON_KINDS),
+            )
+        if not isinstance(self.first, str):
+            raise PlanError("first", self.first, "the name of an answer")
+        for parameter in ("first", "second", "name", "title", "description", "unit"):
             text = getattr(self, parameter)
             if not (text is None or (isinstance(text, str) and text.strip())):
                 raise PlanError(parameter, text, "a non-empty text")
         grid_width(self.round_to)
-        if not isinstance(self.between, Mapping) or len(self.between) > MAX_COLUMNS:
-            raise PlanError("between", self.between, f"at most {MAX_COLUMNS} columns", 'say {"year": (2014, 2013)}')
-        for column, pair in self.between.items():
-            is_pair = isinstance(pair, (list, tuple)) and len(pair) == 2
-            if not is_pair or pair[0] == pair[1]:
-                raise PlanError("between", column, "two different values of each column", 'say {"year": (2014, 2013)}')
+        self._check_between()
         if self.second is None and not self.between:
             raise PlanError.from_text("second", "missing; name another answer, or say between={...} for two groups")
         if self.kind == RATIO and (self.second is None) != (len(self.between) == 1):
@@ -509,6 +500,15 @@ class comparison:
             raise PlanError.from_text("second", "it is the first answer; use between={...} to compare two groups of it")
         parts = [self.kind, self.first, *([self.second] if self.second else []), *map(str, self.between)]
         object.__setattr__(self, "name", self.name or "_".join(parts))
+
+    def _check_between(self) -> None:
+        """Raise ``PlanError`` unless ``between`` has two different values of each column."""
+        if not isinstance(self.between, Mapping) or len(self.between) > MAX_COLUMNS:
+            raise PlanError("between", self.between, f"at most {MAX_COLUMNS} columns", 'say {"year": (2014, 2013)}')
+        for column, pair in self.between.items():
+            is_pair = isinstance(pair, (list, tuple)) and len(pair) == 2
+            if not is_pair or pair[0] == pair[1]:
+                raise PlanError("between", column, "two different values of each column", 'say {"year": (2014, 2013)}')
 
     def check_answers(self, queries: Sequence[Query]) -> None:
         """Raise ``PlanError`` unless the plan has these answers, with the same groups."""
@@ -524,19 +524,24 @@ class comparison:
             if not query.comparable:
                 text = f"answers of kind {query.kind!r} cannot be compared, as their intervals are for 95 % alone"
                 raise PlanError.from_text(parameter, f"{text}; {QUANTILE_ADVICE}")
-        first = query_by_name[self.first]
-        if self.second is not None and set(query_by_name[self.second].key_columns) != set(first.key_columns):
+        compared = [query_by_name[name] for name in (self.first, self.second) if name is not None]
+        if len({frozenset(query.key_columns) for query in compared}) > 1:
             text = f"{self.second!r} has other groups than {self.first!r}: give both the same by"
             raise PlanError.from_text("second", text)
+        for query in compared:
+            self._check_keys(query)
+
+    def _check_keys(self, query: Query) -> None:
+        """Raise ``PlanError`` unless an answer has the key columns of ``between``, with their values if listed."""
+        columns, name = query.key_columns, query.asked.name
         for column, pair in self.between.items():
-            if column not in first.key_columns:
-                expected = f"one of the key columns of {self.first!r}: {quoted_names(first.key_columns)}"
-                raise PlanError("between", column, expected if first.key_columns else "left out: it has no groups")
-            for query in [first, *([query_by_name[self.second]] if self.second else [])]:
-                index, keys = query.key_columns.index(column), query.asked.keys
-                for value in pair if keys is not None else ():
-                    if not any(_is_same_key(key[index], value) for key in keys or ()):
-                        raise PlanError("between", value, f"one of the keys of {column!r} in {query.asked.name!r}")
+            if column not in columns:
+                expected = f"one of the key columns of {name!r}: {quoted_names(columns)}"
+                raise PlanError("between", column, expected if columns else f"left out: {name!r} has no groups")
+            keys = None if query.asked.keys is None else [key[columns.index(column)] for key in query.asked.keys]
+            for value in pair:
+                if keys is not None and not any(_is_same_key(key, value) for key in keys):
+                    raise PlanError("between", value, f"one of the keys of {column!r} in {name!r}")
 
     def text_of(self, titles: Sequence[str]) -> str:
         """Return the comparison in words, given the titles of its one or two answers."""

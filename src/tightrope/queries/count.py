@@ -31,6 +31,7 @@ class RowCountQuery(Query):
     adds_up = True
     comparable = True
     has_linear_estimate = True
+    is_one_noisy_integer = True
     notes: ClassVar[tuple[str, ...]] = (NOT_CLAMPED_NOTE,)
 
     def noisy_statistics(self) -> tuple[NoisyStatistic, ...]:

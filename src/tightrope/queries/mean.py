@@ -142,6 +142,7 @@ class sum(ColumnQuery):
     """
 
     kind = "sum"
+    is_one_noisy_integer = True
     comparable = True
     has_linear_estimate = True
     meaning = "The total"

@@ -59,6 +59,8 @@ class Query(QueryOptions, ABC):
     """True if the number may share its noise with others: its interval uses only the number's marginal distribution."""
     has_linear_estimate: ClassVar[bool] = False
     """True if the noise of a value is known as a linear form (``linear_estimate``)."""
+    is_one_noisy_integer: ClassVar[bool] = False
+    """True if the value is a multiple of one noisy integer, whose noise is the only one."""
     comparable: ClassVar[bool] = False
     """True if ``estimate`` has intervals for every ``outside``, so that values can be compared."""
     counts_suppressed_groups: ClassVar[bool] = False

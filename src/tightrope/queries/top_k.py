@@ -231,6 +231,7 @@ class suppressed_count(Query):
     counts_suppressed_groups = True
     comparable = True
     has_linear_estimate = True
+    is_one_noisy_integer = True
     additive = True
     uniform = True
     counts = True

@@ -181,6 +181,7 @@ PLAN_KEYS: Names = {
     },
     "public_tables": "public_table",
     "questions": "question",
+    "comparisons": "comparison",
     "where": "where",
     "ledger": "[ledger] path",
     "limits": "[ledger] limit",

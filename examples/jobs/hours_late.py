@@ -1,0 +1,17 @@
+"""How many hours after the scheduled time do flights leave, by carrier?"""
+
+from pathlib import Path
+
+import tightrope as tr
+
+CARRIERS = ["9E", "AA", "B6", "DL", "EV", "MQ", "UA", "US", "WN"]
+session = tr.Session(
+    Path(__file__).with_name("departures.parquet"),
+    privacy_unit=("tail", "an aircraft"),
+    max_rows=12,
+    budget=tr.Budget(epsilon=1, delta=1e-8),
+)
+plan = session.plan([tr.mean("hours_between(scheduled, left)", bounds=(-1, 4), by="carrier", keys=CARRIERS)])
+print(plan)
+answers = plan.release()
+print(answers[0].to_pandas())
