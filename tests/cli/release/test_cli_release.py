@@ -66,7 +66,7 @@ def test_json_is_exactly_one_object(run, folder):
     assert (shown.code, shown.err) == (0, "")
     document = json.loads(shown.out, parse_constant=lambda name: 1 / 0)
     assert json.loads((folder / "result.json").read_text(encoding="utf-8")) == document
-    assert set(document) == {"document", "version", "title", "about", "answers", "certificate", "bias"}
+    assert set(document) == {"document", "version", "title", "about", "answers", "certificate", "bias", "comparisons"}
     counts, ages = document["answers"]
     assert {"name", "question", "rows"} <= set(counts)
     assert [row["member"] for row in ages["rows"]] == [False, True]
