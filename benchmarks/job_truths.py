@@ -180,7 +180,7 @@ def hours_late(rows: Frame) -> Truth:
 def delays_in_tenths(rows: Frame) -> Truth:
     """Return the nine tenths of the delay."""
     delays, tenths = rows["delay"].dropna().clip(-60, 180), [number / 10 for number in range(1, 10)]
-    names = {q: f"quantile_{q}_delay" for q in tenths}
+    names = {q: "median_delay" if q == 0.5 else f"quantile_{q}_delay" for q in tenths}
     return {name: {(): float(np.quantile(delays, q, method="inverted_cdf"))} for q, name in names.items()}
 
 
