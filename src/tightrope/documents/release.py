@@ -444,7 +444,7 @@ def displayed_title(part: TitledPart) -> str:
     if part.label:
         return part.label
     # A count of people without groups uses one row of each: none is left out.
-    uses_all = part.over.startswith("each row") or (part.kind == "count_distinct" and not part.by)
+    uses_all = part.over.startswith("each ") or (part.kind == "count_distinct" and not part.by)
     title = part.title or part.question or part.name.replace("_", " ") or "Answer"
     return title_with_bound(title, "" if uses_all else part.over.removeprefix("rows, "))
 

@@ -13,9 +13,16 @@ from tightrope.errors import InputError, PlanError
 from tightrope.numerics.checks import check_finite
 from tightrope.queries.options import Given, unwrap_expression
 from tightrope.queries.query import Query
+from tightrope.queries.statistics import column_grid
 from tightrope.tables import Expression
 from tightrope.tables.expressions.expression import Term, resolve_term, term_facts
-from tightrope.tables.expressions.leaves import is_day_text, parse_instant
+from tightrope.tables.expressions.leaves import (
+    ColumnRef,
+    PersonAggregate,
+    PersonValue,
+    is_day_text,
+    parse_instant,
+)
 from tightrope.tables.expressions.tree import NUMBERS, ExpressionTree
 from tightrope.tables.schema import Kind, Schema
 
@@ -49,11 +56,13 @@ class ColumnQuery(Query, ABC):
     """The column, checked."""
 
     entries: ClassVar[tuple[str, ...]] = ("column", "bounds")
+    person_values: ClassVar[tuple[str, ...]] = ("count", "sum")
 
     def __str__(self) -> str:
         ends = self.bounds
         bounds = "" if ends is None else f" between {format_range_end(ends[0])} and {format_range_end(ends[1])}"
-        return f"{self.statistic_name} of {escape_control_chars(str(self.term))}{bounds}{self.asked.groups_text}"
+        measured = measured_text(self.term, self.asked.per_person)
+        return f"{self.statistic_name} of {measured}{bounds}{self.asked.groups_text}"
 
     @property
     def statistic_name(self) -> str:
@@ -77,8 +86,8 @@ class ColumnQuery(Query, ABC):
 
         Raises ``PlanError`` unless that range is numeric and finite.
         """
-        asked, term = self.asked.resolve(schema, where), resolve_term(self.term, schema)
-        bounds = self.bounds
+        asked, bounds = self.asked.resolve(schema, where), self.bounds
+        term = resolve_measured(self.term, schema, asked.per_person, bounds)
         if bounds is None:
             facts = term_facts(term, schema)
             bounds = facts.lower, facts.upper
@@ -90,8 +99,52 @@ class ColumnQuery(Query, ABC):
 
     def __post_init__(self) -> None:
         term = column_term("column", self.column)
-        self.check_options(self.kind, str(term))
+        self.check_options(self.kind, measured_name(term, self.per_person))
         self._set_fields(term=term, bounds=declared_range(term, self.bounds))
+
+
+ALL_ROWS = "*"
+"""The column of a statistic of persons that counts all of their rows."""
+
+
+def measured_name(term: Term, per_person: str | None) -> str:
+    """Return the word for a measured column in the default name of a query.
+
+    >>> measured_name("*", "count"), measured_name("delay", "sum"), measured_name("delay", None)
+    ('rows_per_person', 'delay_per_person', 'delay')
+    """
+    return str(term) if per_person is None else f"{'rows' if term == ALL_ROWS else term}_per_person"
+
+
+def measured_text(term: Term, per_person: PersonAggregate | None) -> str:
+    """Return a measured column in words, for a query that may not be resolved yet."""
+    if per_person is not None and not isinstance(term, PersonValue):
+        part = None if term == ALL_ROWS else term if isinstance(term, ExpressionTree) else ColumnRef(term)
+        return escape_control_chars(str(PersonValue(per_person, part)))
+    return escape_control_chars(str(term))
+
+
+def resolve_measured(
+    term: Term, schema: Schema, per_person: PersonAggregate | None, bounds: tuple[float, float] | None
+) -> Term:
+    """Return the measured column for this schema; of persons, the value of a person, whose step follows from bounds.
+
+    Raises ``PlanError`` for a sum of all rows.
+    """
+    if per_person is None or isinstance(term, PersonValue):
+        return resolve_term(term, schema)
+    if term == ALL_ROWS:
+        if per_person != "count":
+            raise PlanError.from_text(
+                "column", f'"*" counts rows, with per_person="count"; name a column for {per_person!r}'
+            )
+        return PersonValue("count", None)
+    resolved = resolve_term(term, schema)
+    part = ColumnRef(resolved) if isinstance(resolved, str) else resolved
+    step = "1" if bounds is None or per_person != "sum" else str(column_grid(bounds, centered=False).step)
+    value = PersonValue(per_person, part, step)
+    value.infer_column_facts(schema)
+    return value
 
 
 def declared_range(term: Term, bounds: object) -> tuple[float, float] | None:

@@ -10,15 +10,23 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Self, final
 
-from tightrope.documents.escaping import escape_control_chars
 from tightrope.errors import InputError, PlanError
 from tightrope.numerics.checks import check_positive
-from tightrope.queries.column_query import RangeEnd, column_term, time_range, value_range
+from tightrope.queries.column_query import (
+    RangeEnd,
+    column_term,
+    measured_name,
+    measured_text,
+    resolve_measured,
+    time_range,
+    value_range,
+)
 from tightrope.queries.count import NOT_CLAMPED_NOTE, RowCountQuery
 from tightrope.queries.options import Given
 from tightrope.tables.expressions.conditions import MAX_EDGES, Cut, edge_times, make_cut
-from tightrope.tables.expressions.expression import Term, resolve_term
+from tightrope.tables.expressions.expression import Term
 from tightrope.tables.expressions.leaves import ColumnRef, Value, to_literal
+from tightrope.tables.expressions.tree import NUMBERS
 from tightrope.tables.schema import Schema
 
 Edges = tuple[Value, ...]
@@ -72,26 +80,28 @@ class histogram(RowCountQuery):
         NOT_CLAMPED_NOTE,
     )
     entries = ("column", "edges", "width", "bounds")
+    person_values = ("count", "sum")
 
     def __str__(self) -> str:
         ends = f"from {self.begin[0]} to {self.begin[-1]} and beyond"
         other_groups = replace(self.asked, by=self.asked.by[:-1], terms=self.asked.terms[:-1]).groups_text
-        return f"histogram of {escape_control_chars(str(self.term))} in {len(self.begin):,} parts {ends}{other_groups}"
+        measured = measured_text(self.term, self.asked.per_person)
+        return f"histogram of {measured} in {len(self.begin):,} parts {ends}{other_groups}"
 
     def __post_init__(self) -> None:
         lower_edges = resolve_edges(self.edges, self.width, self.bounds)
         term = column_term("column", self.column)
-        options = self.check_options(self.kind, str(term))
+        options = self.check_options(self.kind, measured_name(term, self.per_person))
         if str(term) in options.by:
             raise PlanError("by", str(term), "another column than the histogram's own", "its parts are groups already")
-        keys = options.keys
+        keys, key_name = options.keys, measured_name(term, self.per_person)
         if keys is not None:
             has_times = lower_edges[0].kind == "text"
             bin_keys = (None, *(edge_times(lower_edges) if has_times else (edge.value for edge in lower_edges)))
             keys = tuple((*key, bin_key) for key, bin_key in itertools.product(keys, bin_keys))
         grouped_options = replace(
             options,
-            by=(*options.by, str(term)),
+            by=(*options.by, key_name),
             terms=(*options.terms, term),
             keys=keys,
             part_edges=tuple(time.isoformat() for time in edge_times(lower_edges))
@@ -104,7 +114,8 @@ class histogram(RowCountQuery):
         """Return the query for this schema, grouped by the lower edge of each value's bin, after all other groups."""
         if isinstance(self.asked.terms[-1], Cut):
             return self.with_fields(asked=self.asked.resolve(schema, where))
-        term = resolve_term(self.term, schema)
+        largest = max((abs(float(edge.value)) for edge in self.begin if edge.kind in NUMBERS), default=1.0) or 1.0
+        term = resolve_measured(self.term, schema, self.asked.per_person, (-largest, largest))
         cut = make_cut(ColumnRef(term) if isinstance(term, str) else term, self.begin)
         options = replace(self.asked, terms=(*self.asked.terms[:-1], cut))
         return self.with_fields(asked=options.resolve(schema, where), term=term)

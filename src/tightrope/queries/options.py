@@ -8,7 +8,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any, Self
+from typing import Any, Self, get_args
 
 from tightrope.documents.budget import exact_decimal
 from tightrope.documents.escaping import escape_control_chars
@@ -18,7 +18,7 @@ from tightrope.numerics.checks import check_integer, check_positive
 from tightrope.tables import Expression
 from tightrope.tables.expressions.conditions import join_conditions
 from tightrope.tables.expressions.expression import Term, resolve_term, term_facts
-from tightrope.tables.expressions.leaves import ColumnRef
+from tightrope.tables.expressions.leaves import ColumnRef, PersonAggregate
 from tightrope.tables.expressions.tree import ExpressionTree
 from tightrope.tables.request import MAX_GROUPING_COLUMNS
 from tightrope.tables.schema import Schema
@@ -142,6 +142,15 @@ class MarginOfError:
         return float(self.half_width) * (rows or 1) if self.relative else float(self.half_width)
 
 
+def person_aggregate(per_person: object) -> PersonAggregate | None:
+    """Return how the value of a person is computed from their rows; raises ``PlanError`` for another text."""
+    aggregates: tuple[PersonAggregate, ...] = get_args(PersonAggregate)
+    found = next((name for name in aggregates if name == per_person), None)
+    if found is None and per_person is not None:
+        raise PlanError("per_person", per_person, "count, sum or any")
+    return found
+
+
 def grid_width(round_to: object) -> Decimal | None:
     """Return the width of the grid to which values are rounded, as an exact decimal; raises ``PlanError``.
 
@@ -227,6 +236,8 @@ class QueryOptions:
     """The unit of the values, for readers."""
     means: str | None = field(default=None, compare=False)
     """A description of the value for readers, in place of the default."""
+    per_person: str | None = field(default=None, compare=False)
+    """"count", "sum" or "any": the statistic is of persons, each with a value that is computed from all their rows."""
     round_to: float | None = field(default=None, compare=False)
     """The width of the grid to which values are rounded for readers; ends of intervals are rounded outwards."""
 
@@ -258,6 +269,8 @@ class CheckedOptions:
     margin_of_error: MarginOfError | None = None
     reader_texts: Mapping[str, str] = field(default_factory=dict, hash=False, compare=False)
     """The given texts, by their name in ``TEXT_OPTIONS``."""
+    per_person: PersonAggregate | None = None
+    """How the value of a person is computed from their rows; None for statistics of rows."""
     round_to: Decimal | None = None
     """The width of the grid to which values are rounded for readers."""
 
@@ -298,6 +311,7 @@ class CheckedOptions:
             if options.margin_of_error is None
             else MarginOfError.from_option(options.margin_of_error),
             reader_texts=option_texts(options),
+            per_person=person_aggregate(options.per_person),
             round_to=grid_width(options.round_to),
         )
 

@@ -9,14 +9,15 @@ from typing import Self, final
 
 from tightrope.documents.escaping import escape_control_chars
 from tightrope.noise.worst_split import NoiseSpec, nearest_eighths
-from tightrope.queries.column_query import column_term
+from tightrope.queries.column_query import column_term, measured_name, resolve_measured
 from tightrope.queries.comparisons import LinearEstimate, NoiseWeight
 from tightrope.queries.intervals import OUTSIDE
 from tightrope.queries.options import Given
 from tightrope.queries.query import Integers, Noises, Query, Record
 from tightrope.queries.ratio import cached_ratio_interval
 from tightrope.queries.statistics import NoisyStatistic
-from tightrope.tables.expressions.expression import Term, resolve_term, term_facts
+from tightrope.tables.expressions.expression import Term, term_facts
+from tightrope.tables.expressions.leaves import PersonValue
 from tightrope.tables.expressions.tree import NUMBERS
 from tightrope.tables.request import FixedPoint, Measure
 from tightrope.tables.schema import Schema
@@ -60,13 +61,17 @@ class proportion(Query):
     )
     remedy_for_texts = "say what counts as true, as in {column} == 'yes'"  # a comparison is nearly always meant
     entries = ("column",)
+    person_values = ("any",)
 
     def __str__(self) -> str:
+        if self.asked.per_person is not None:
+            condition = self.term.part if isinstance(self.term, PersonValue) else self.term
+            return f"share of persons with a row where {escape_control_chars(str(condition))}{self.asked.groups_text}"
         return f"share of {escape_control_chars(str(self.term))}{self.asked.groups_text}"
 
     def __post_init__(self) -> None:
         term = column_term("column", self.column)
-        self.check_options(self.kind, str(term))
+        self.check_options(self.kind, measured_name(term, self.per_person))
         self._set_fields(term=term, is_number=False)
 
     @property
@@ -88,7 +93,7 @@ class proportion(Query):
 
     def resolve(self, schema: Schema, where: Term | None = None) -> Self:
         """Return the query for this schema, with its column or condition parsed."""
-        term = resolve_term(self.term, schema)
+        term = resolve_measured(self.term, schema, self.asked.per_person, None)
         is_number = term_facts(term, schema).kind in NUMBERS
         return self.with_fields(asked=self.asked.resolve(schema, where), term=term, is_number=is_number)
 

@@ -26,7 +26,15 @@ from tightrope.mechanisms.exponential import (
 from tightrope.noise.worst_split import NoiseSpec, nearest_eighths
 from tightrope.numerics.arrays import Floats
 from tightrope.numerics.checks import check_finite
-from tightrope.queries.column_query import TIME_ADVICE, ColumnQuery, RangeEnd, column_term, declared_range, time_range
+from tightrope.queries.column_query import (
+    TIME_ADVICE,
+    ColumnQuery,
+    RangeEnd,
+    column_term,
+    declared_range,
+    measured_name,
+    time_range,
+)
 from tightrope.queries.intervals import OUTSIDE, TAIL_ROUNDING, NoiseTails
 from tightrope.queries.options import Given
 from tightrope.queries.query import Integers, Noises, Query, Record
@@ -472,7 +480,7 @@ class quantile(ColumnQuery):
         if not 0 < fraction < 1:
             raise PlanError("q", q, "above 0 and below 1", "0.5 is the median")
         name_parts = ("median",) if fraction == MEDIAN else ("quantile", f"{fraction:g}")
-        options = self.check_options(*name_parts, str(term))
+        options = self.check_options(*name_parts, measured_name(term, self.per_person))
         if options.max_groups is not None or (options.by and options.max_rows_per_group is not None):
             remedy = "max_rows bounds all groups of quantiles together"
             raise PlanError("max_rows_per_group", options.max_rows_per_group, "left out, as max_groups", remedy)
@@ -529,7 +537,8 @@ class quantile(ColumnQuery):
     def all_notes(self) -> tuple[str, ...]:
         """The notes on the method, then the notes for all quantiles."""
         in_days = ("Margins of error are in days.",) if self.time_bounds is not None else ()
-        return (*self._answering_method.notes, *in_days, *self.notes)
+        of_rows = self.notes if self.asked.per_person is None else ()
+        return (*self._answering_method.notes, *in_days, *of_rows)
 
     @property
     def _cell_grid(self) -> CellGrid:
@@ -595,6 +604,7 @@ def median(
     description: str | None = None,
     unit: str | None = None,
     means: str | None = None,
+    per_person: str | None = None,
     round_to: float | None = None,
 ) -> quantile:
     """The median of a column: ``quantile`` with q = 0.5.
@@ -605,7 +615,8 @@ def median(
     return quantile(
         column, MEDIAN, bounds=bounds, where=where, by=by, keys=keys, weight=weight, name=name,
         max_rows_per_group=max_rows_per_group, max_groups=max_groups, margin_of_error=margin_of_error,
-        title=title, description=description, unit=unit, means=means, round_to=round_to,
+        title=title, description=description, unit=unit, means=means,
+        per_person=per_person, round_to=round_to,
     )  # fmt: skip
 
 
@@ -626,6 +637,7 @@ def quantiles(
     description: str | None = None,
     unit: str | None = None,
     means: str | None = None,
+    per_person: str | None = None,
     round_to: float | None = None,
 ) -> list[quantile]:
     """Return one query per quantile, all for one budget: ``session.plan([*tr.quantiles(...), ...])``.
@@ -644,7 +656,8 @@ def quantiles(
         quantile(
             column, q, bounds=bounds, where=where, by=by, keys=keys, weight=weight,
             max_rows_per_group=max_rows_per_group, max_groups=max_groups, margin_of_error=margin_of_error,
-            title=title, description=description, unit=unit, means=means, round_to=round_to,
+            title=title, description=description, unit=unit, means=means,
+        per_person=per_person, round_to=round_to,
         )
         for q in fractions
     ]  # fmt: skip

@@ -9,6 +9,8 @@ from copy import copy
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Self, final
 
+from tightrope.documents.escaping import A_PERSON, unit_noun
+from tightrope.errors import PlanError
 from tightrope.queries.intervals import OUTSIDE
 from tightrope.queries.options import CheckedOptions, QueryOptions
 from tightrope.queries.statistics import Noise, NoisyStatistic
@@ -67,6 +69,8 @@ class Query(QueryOptions, ABC):
     """True if the query counts the rows in suppressed groups of the other queries of its ``QueryGroup``, in total."""
     row_count_steps: ClassVar[tuple[int, ...]] = ()
     """The numbers of rows by which people are counted; empty for queries about rows."""
+    person_values: ClassVar[tuple[str, ...]] = ()
+    """The values of ``per_person`` that the kind takes: then it is a statistic of persons."""
     notes: ClassVar[tuple[str, ...]] = ()
     """Notes that readers need to interpret the answers."""
     remedy_for_texts: ClassVar[str] = "cast it, or declare its type"
@@ -79,6 +83,11 @@ class Query(QueryOptions, ABC):
     @final
     def check_options(self, *words: str) -> CheckedOptions:
         """Check the options and store them in ``asked``; ``words`` form the default name. Raises ``PlanError``."""
+        if self.per_person is not None and self.per_person not in self.person_values:
+            forms = " or ".join(f'"{form}"' for form in self.person_values)
+            expected = f"{forms}, for {self.kind}" if forms else f"left out: a {self.kind} is of rows"
+            remedy = 'means, quantiles and histograms can be of persons, and a proportion with "any"'
+            raise PlanError("per_person", self.per_person, expected, remedy)
         asked = CheckedOptions.from_options(self, *words)
         self._set_fields(asked=asked, name=asked.name, keys=asked.keys, weight=asked.weight)
         return asked
@@ -130,6 +139,16 @@ class Query(QueryOptions, ABC):
         """Return the query in words, and the meaning of its numbers; ``means`` describes the privacy unit."""
         del means
         return str(self), self.meaning
+
+    @final
+    def titled(self, means: str) -> tuple[str, str]:
+        """Return ``title_and_meaning``, with the privacy unit's noun where a statistic is of persons."""
+        title, meaning = self.title_and_meaning(means)
+        if self.asked.per_person is None:
+            return title, meaning
+        noun, persons = unit_noun(means), "of persons" if means == A_PERSON else f"of persons (each {means})"
+        title = title.replace(" per person", f" per {noun}", 1).replace("of persons", persons, 1)
+        return title, f"{meaning.replace('number of rows', 'number of persons')}, with each {noun} counted once"
 
     @property
     def clamped_columns(self) -> tuple[tuple[Term, tuple[float, float] | None], ...]:

@@ -16,6 +16,7 @@ from tightrope.queries.options import MOST_KEYS, Keys
 from tightrope.queries.query import Query
 from tightrope.queries.statistics import NoisyStatistic, row_count
 from tightrope.tables.expressions.expression import Term, resolve_term, term_facts
+from tightrope.tables.expressions.leaves import PersonValue, find_person_value
 from tightrope.tables.group_keys import check_key_kinds
 from tightrope.tables.request import ContributionBounds, DistinctCount, Request
 from tightrope.tables.schema import Schema
@@ -104,6 +105,11 @@ class QueryGroup:
     def ordered_queries(self) -> tuple[Query, ...]:
         """The queries, in order."""
         return tuple(self.vectors_by_query)
+
+    @property
+    def counts_persons(self) -> bool:
+        """Return whether each person is one row, computed from all of theirs: no row is left out."""
+        return bool(self.row_count_steps) or any(query.asked.per_person for query in self.vectors_by_query)
 
     @cached_property
     def noisy_statistics(self) -> tuple[NoisyStatistic, ...]:
@@ -205,6 +211,8 @@ def bounds_for_query(person: PrivacyUnit, question: Query) -> ContributionBounds
     declared = declared_bounds(person)
     if person.column is None or question.row_count_steps:
         return ContributionBounds(person.column, 1, 1, 1)
+    if question.asked.per_person is not None:
+        return _person_value_bounds(person, declared, question)
     per_group = min(question.asked.max_rows_per_group or declared.max_rows_per_group, declared.max_rows)
     if question.cell_expression is not None:  # the rows may be in any cells
         max_rows = declared.max_rows if question.asked.by else per_group
@@ -214,6 +222,26 @@ def bounds_for_query(person: PrivacyUnit, question: Query) -> ContributionBounds
     listed_groups = declared.max_rows if question.asked.keys is None else len(question.asked.keys)
     groups = min(question.asked.max_groups or declared.max_groups, declared.max_rows, listed_groups)
     return ContributionBounds(person.column, min(declared.max_rows, per_group * groups), per_group, groups)
+
+
+def _person_value(question: Query) -> PersonValue | None:
+    """Return the value of persons that a resolved query is about; None if it is about rows."""
+    if question.asked.per_person is None:
+        return None
+    measured = (term for vector in question.noisy_statistics() for term in vector.measure.measured_terms)
+    terms = (*measured, *_grouping_terms(question))
+    return next((value for value in map(find_person_value, terms) if value is not None), None)
+
+
+def _person_value_bounds(person: PrivacyUnit, declared: ContributionBounds, question: Query) -> ContributionBounds:
+    """Return the bounds of a statistic of persons: a person is one row in each of their groups."""
+    group_terms = [term for term in question.asked.terms if find_person_value(term) is None]
+    if not group_terms:
+        return ContributionBounds(person.column, 1, 1, 1)
+    groups = min(question.asked.max_groups or declared.max_groups, declared.max_rows)
+    if question.asked.keys is not None:
+        groups = min(groups, len({key[: len(group_terms)] for key in question.asked.keys}))
+    return ContributionBounds(person.column, groups, 1, groups)
 
 
 def group_queries(
@@ -240,6 +268,9 @@ def group_queries(
     queries_by_group: dict[object, dict[int, Query]] = {}
     for position, unresolved in enumerate(questions):
         try:
+            if unresolved.asked.per_person is not None and person.column is None:
+                text = "each row is one person, so that a person has one value; leave it out"
+                raise PlanError.from_text("per_person", text)
             question = unresolved.resolve(schema, where)
             _check_columns(question, schema)
             _check_groups(question, person_term, schema)
@@ -253,6 +284,7 @@ def group_queries(
             bounds_for_query(person, question),
             question.asked.row_condition,
             question.cell_expression,
+            _person_value(question),
         )
         queries_by_group.setdefault(group_key, {})[position] = question
     for queries_by_position in queries_by_group.values():
@@ -357,6 +389,33 @@ def rows_used(bounds: ContributionBounds, person: PrivacyUnit, by: tuple[str, ..
     if by and bounds.max_groups < bounds.max_rows:
         parts.append(f"in at most {bounds.max_groups:,} group{'s' if bounds.max_groups > 1 else ''}")
     return ", ".join(parts)
+
+
+def persons_used(bounds: ContributionBounds, person: PrivacyUnit) -> str:
+    """Return a description of the persons that a statistic of persons uses.
+
+    >>> persons_used(ContributionBounds("tail", 1, 1, 1), PrivacyUnit("tail", 12, 12, 12, "an aircraft"))
+    'each aircraft counts once'
+    >>> persons_used(ContributionBounds("id", 3, 1, 3), PrivacyUnit("id", 12))
+    'each person counts once in each of at most 3 groups'
+    """
+    if bounds.max_groups == 1:
+        return f"each {person.unit_noun} counts once"
+    return f"each {person.unit_noun} counts once in each of at most {bounds.max_groups:,} groups"
+
+
+def person_value_notes(bounds: ContributionBounds, person: PrivacyUnit) -> list[str]:
+    """Return notes on the persons that a statistic of persons is about."""
+    noun = person.unit_noun
+    notes = [
+        f"All rows of each {noun} are used; then the value of each {noun} is clamped, and counts once.",
+        "Those without a row that meets the condition of the question have no value, and are not counted.",
+    ]
+    if bounds.max_groups > 1:
+        notes.append(
+            f"In further groups, a value is left out. It is computed from the rows of the {noun} in the group."
+        )
+    return notes
 
 
 def bounded_notes(bounds: ContributionBounds, person: PrivacyUnit, by: tuple[str, ...]) -> list[str]:

@@ -114,7 +114,7 @@ def add_diagnostic_counts(tasks: Sequence[QueryGroup], part: Decimal, schema: Sc
 
 def bounded_query_groups(tasks: Sequence[QueryGroup]) -> list[QueryGroup]:
     """Return the tasks in which bounding may leave out rows of a person."""
-    return [task for task in tasks if task.bounds.person_column is not None and not task.row_count_steps]
+    return [task for task in tasks if task.bounds.person_column is not None and not task.counts_persons]
 
 
 def bias_check_fraction(costs: Number) -> Decimal:
@@ -127,7 +127,7 @@ def bias_check_fraction(costs: Number) -> Decimal:
 
 def diagnostic_counts_of(task: QueryGroup) -> tuple[DiagnosticCount, ...]:
     """Return the tallies that a task needs: its used rows and, by column, clamped and missing values."""
-    if not task.vectors_by_query or task.row_count_steps:
+    if not task.vectors_by_query or task.counts_persons:
         return ()
     tallies = [] if task.bounds.person_column is None else [DiagnosticCount("used", None, None)]
     ranges = dict.fromkeys(pair for question in task.ordered_queries for pair in question.clamped_columns)

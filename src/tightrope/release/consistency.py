@@ -243,8 +243,8 @@ def find_related_answers(tasks: Sequence[QueryGroup], schema: Schema) -> Consist
     additive_answers: list[_AdditiveAnswer] = []
     for task in tasks:
         for question, vectors in task.vectors_by_query.items():
-            # Rounded answers are not adjusted: they would not add up after rounding.
-            if question.adds_up and question.asked.round_to is None:
+            # Rounded answers would not add up after rounding, and persons are not rows.
+            if question.adds_up and question.asked.round_to is None and question.asked.per_person is None:
                 (vector,) = vectors.values()
                 additive_answers.append(_AdditiveAnswer(question, task, vector, axes_of(question, schema)))
     answers_by_rows: dict[object, list[_AdditiveAnswer]] = {}

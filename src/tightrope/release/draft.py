@@ -28,7 +28,14 @@ from tightrope.queries.accuracy import ERROR_STATEMENT, GROUP_SIZES, Accuracy
 from tightrope.queries.comparisons import comparison
 from tightrope.queries.count import count_distinct
 from tightrope.queries.query import Query
-from tightrope.queries.query_group import QueryGroup, bounded_notes, bounds_for_query, rows_used
+from tightrope.queries.query_group import (
+    QueryGroup,
+    bounded_notes,
+    bounds_for_query,
+    person_value_notes,
+    persons_used,
+    rows_used,
+)
 from tightrope.queries.statistics import Noise, NoisyStatistic
 from tightrope.release.bias_check import planned_bias_check
 from tightrope.release.consistency import ConsistencyPlan, ConsistentFit, fit_consistent_answers, with_remaining_noise
@@ -288,7 +295,7 @@ class NoisePlan:
     def answer_data(self, accuracy: Accuracy) -> dict[str, Any]:
         """Return one question's errors, noise and contribution bounds."""
         question = accuracy.question
-        title, meaning = question.title_and_meaning(self.person.means)
+        title, meaning = question.titled(self.person.means)
         bounds = bounds_for_query(self.person, question)
         noises = [
             *accuracy.own_noises,
@@ -303,7 +310,9 @@ class NoisePlan:
             "kind": question.kind,
             "meaning": question.asked.reader_texts.get("means") or meaning,
             **{name: question.asked.reader_texts.get(name) for name in ("title", "description", "unit")},
-            "over": rows_used(bounds, self.person, question.asked.by),
+            "over": rows_used(bounds, self.person, question.asked.by)
+            if question.asked.per_person is None
+            else persons_used(bounds, self.person),
             "label": self._answer_label(question),
             "additive": question.additive,
             "by": list(question.key_columns),
@@ -333,7 +342,11 @@ class NoisePlan:
             "k": question.largest_groups,
             "notes": [
                 *accuracy.reader_notes(),
-                *bounded_notes(bounds, self.person, question.asked.by),
+                *(
+                    bounded_notes(bounds, self.person, question.asked.by)
+                    if question.asked.per_person is None
+                    else person_value_notes(bounds, self.person)
+                ),
                 *self._warning_texts(),
             ],
         }
@@ -341,6 +354,9 @@ class NoisePlan:
     def _answer_label(self, question: Query) -> str:
         """Return the title for readers; if rows of a person can be left out, it says how many are used."""
         bounds = bounds_for_query(self.person, question)
+        if question.asked.per_person is not None:
+            title = question.asked.reader_texts.get("title") or question.titled(self.person.means)[0]
+            return title_with_bound(title, persons_used(bounds, self.person) if bounds.max_groups > 1 else "")
         keys, counts_units = question.asked.keys, isinstance(question, count_distinct) and question.term is None
         # A query of the number of rows per person, or one with a group for each listed key, leaves none out.
         is_in_all_groups = not question.asked.by or (keys is not None and bounds.max_groups >= len(keys))
@@ -351,7 +367,7 @@ class NoisePlan:
             None if is_in_all_groups else bounds.max_groups,
             self.person.means,
         )
-        title = question.asked.reader_texts.get("title") or question.title_and_meaning(self.person.means)[0]
+        title = question.asked.reader_texts.get("title") or question.titled(self.person.means)[0]
         return title_with_bound(title, unit.used_rows_text(counts_units=counts_units))
 
     def _warning_texts(self) -> list[str]:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from functools import reduce
 from operator import add, and_, or_
 from typing import TYPE_CHECKING
@@ -21,7 +22,7 @@ from tightrope.errors import SchemaError
 from tightrope.tables.backends.column_types import DIGEST, is_wide, person_identity, shorten_texts, to_comparable
 from tightrope.tables.engine_calls import load_library
 from tightrope.tables.expressions.expression import Term, engine_column, term_columns, term_facts
-from tightrope.tables.expressions.leaves import double_literal
+from tightrope.tables.expressions.leaves import PERSON_VALUE, PersonValue, double_literal
 from tightrope.tables.expressions.tree import SourceRows
 from tightrope.tables.group_keys import GivenKeys, resolve_given_keys
 from tightrope.tables.request import (
@@ -41,6 +42,8 @@ if TYPE_CHECKING:
 
 WIDE_TOTAL = "decimal(38, 0)"
 """The type of all totals, 128 bits: a width chosen by the number of rows would reveal that number."""
+MAX_PERSON_STEPS = 2**50
+"""Largest sum of a person, and largest value of a row in it, in steps: doubles hold all integers up to this."""
 COLUMNS_PER_TEXT = 16
 """Most columns that are encoded in one text, because the intermediate texts grow with the square of their number."""
 
@@ -111,12 +114,29 @@ def project_rows(
     person, and rows for which the condition is not true, are dropped. With given keys, rows of other keys are dropped
     and the key columns are replaced by one, the key's number.
     """
-    source = filter_source(source, request)
-    table, names = source.table, tuple(f"key{index}" for index in range(len(request.by)))
-    keys = [engine_column(term, source) for term in request.by]
-    columns = {name: shorten_texts(to_comparable(key)) for name, key in zip(names, keys, strict=True)}
-    if request.bounds.person_column is not None:
-        columns["person"] = person_identity(engine_column(request.bounds.person_column, source))
+    source, names = filter_source(source, request), tuple(f"key{index}" for index in range(len(request.by)))
+    if request.person_value is None:
+        keys = [engine_column(term, source) for term in request.by]
+        columns = _identity_columns(source, request, dict(zip(names, keys, strict=True)))
+    else:
+        # One row per person and group, with the columns of the groups, and the parts of a range that depend on it.
+        row_keys = {
+            name: engine_column(term, source)
+            for name, term in zip(names, request.by, strict=True)
+            if term in request.group_terms
+        }
+        row_columns = _identity_columns(source, request, row_keys)
+        source = replace(source, table=person_rows(source, request.person_value, row_columns, wide=wide))
+        keys = [
+            row_keys[name] if name in row_keys else engine_column(term, source)
+            for name, term in zip(names, request.by, strict=True)
+        ]
+        columns = {
+            name: source.table[name] if name in row_keys else to_comparable(key)
+            for name, key in zip(names, keys, strict=True)
+        }
+        columns["person"] = source.table["person"]
+    table = source.table
     values = _contribution_columns(source, request, wide)
     if not columns and not values:
         columns["row"] = load_library("ibis").literal(1)  # SQL has no table without columns
@@ -131,6 +151,47 @@ def project_rows(
     )
     given = resolve_given_keys(request.keys, tuple(map(str, request.by)), key_types)
     return rows.with_given_keys(given), given
+
+
+def _identity_columns(source: SourceRows, request: Request, keys: Mapping[str, ir.Column]) -> dict[str, ir.Column]:
+    """Return the columns that identify the group of a row and its person, in comparable form."""
+    columns = {name: shorten_texts(to_comparable(key)) for name, key in keys.items()}
+    if request.bounds.person_column is not None:
+        columns["person"] = person_identity(engine_column(request.bounds.person_column, source))
+    return columns
+
+
+def person_rows(source: SourceRows, value: PersonValue, columns: Mapping[str, ir.Column], *, wide: bool) -> ir.Table:
+    """Return one row per person and group (``columns``), with the person's value, from their rows there alone.
+
+    Sums are of integers, which are exact in every order, so that engines agree on the double that they stand for.
+    """
+    ibis, part = load_library("ibis"), None if value.part is None else engine_column(value.part, source)
+    fixed = FixedPoint(
+        -MAX_PERSON_STEPS * float(value.step), MAX_PERSON_STEPS * float(value.step), Decimal(value.step), 0
+    )
+    if part is None:
+        contribution = ibis.literal(1, "int8")
+    elif value.aggregate == "sum":
+        usable = part.notnull() & ~part.isnan() if part.type().is_floating() else part.notnull()
+        units = fixed_point_units(part.cast("float64"), fixed)
+        contribution = ibis.ifelse(
+            usable, units.cast(WIDE_TOTAL) if wide else units, ibis.null(WIDE_TOTAL if wide else "int64")
+        )
+    else:
+        is_true = ibis.ifelse(part, ibis.literal(1, "int8"), ibis.literal(0, "int8"))
+        contribution = ibis.ifelse(part.notnull(), is_true, ibis.null("int8"))
+    rows = source.table.select(**columns, contribution=contribution)
+    rows = rows.filter(rows["person"].notnull())
+    if value.aggregate == "any":
+        summary = rows["contribution"].max() == 1
+    elif value.aggregate == "count":
+        summary = rows["contribution"].sum().fill_null(0).cast("int64")
+    else:
+        total = rows["contribution"].sum()
+        clamped = ibis.least(ibis.greatest(total, -MAX_PERSON_STEPS), MAX_PERSON_STEPS)
+        summary = clamped.cast("int64").cast("float64") * double_literal(float(value.step))
+    return rows.group_by(list(columns)).agg(**{PERSON_VALUE: summary})
 
 
 def filter_source(source: SourceRows, request: Request) -> SourceRows:

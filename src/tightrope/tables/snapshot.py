@@ -57,7 +57,9 @@ class OverBoundPersons:
         counts = Counter(
             _row_bound_only(request.bounds)
             for request in requests
-            if request.bounds.person_column is not None and row_bound_decides(request.bounds, grouped=bool(request.by))
+            if request.bounds.person_column is not None
+            and request.person_value is None
+            and row_bound_decides(request.bounds, grouped=bool(request.by))
         )
         return cls(backend, rows, frozenset(bounds for bounds, count in counts.items() if count > 1), stack)
 
@@ -136,7 +138,7 @@ def collect_totals(
         )
     totals_by_key = (
         _compute_totals(backend, projected, None, request)
-        if request.bounds.person_column is None
+        if request.bounds.person_column is None or (request.person_value is not None and not request.group_terms)
         else over_bound.bounded_totals(projected, request)
     )
     if given is not None:

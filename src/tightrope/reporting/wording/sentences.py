@@ -125,7 +125,7 @@ def meaning_text(meaning: str, over: str) -> str:
     >>> meaning_text("The mean", "at most 8 rows per person"), meaning_text("The mean", "each row is one person")
     ('The mean, using at most 8 rows per person', 'The mean (each row is one person)')
     """
-    if over.startswith("each row"):
+    if over.startswith("each "):
         return escape_control_chars(f"{meaning} ({over})")
     # Documents of version 0.1 begin with "rows, ".
     joint = "" if not over else ", over " if over[:5] == "rows," else ", using "

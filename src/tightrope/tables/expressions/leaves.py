@@ -219,3 +219,63 @@ def _is_storable_text(text: str) -> bool:
 def _short_value(value: object) -> object:
     small = isinstance(value, int) and value.bit_length() <= MAX_SHOWN_BITS
     return value if small or isinstance(value, (str, float, type(None))) else type(value).__name__
+
+
+# The value of a person, computed from all of their rows: see ``tables.bounding.person_rows``.
+
+PERSON_VALUE = "person_value"
+"""The name of the column with the values of persons, in a table with one row per person and group."""
+PersonAggregate = Literal["count", "sum", "any"]
+
+
+@final
+@dataclass(frozen=True)
+class PersonValue(ExpressionTree):
+    """A number or truth value of a person: of their rows, it is computed before persons are counted.
+
+    "count" is the number of rows, or of those for which the condition ``part`` is true; "sum" the sum of the values of
+    ``part`` that are present, each rounded to a multiple of ``step``, missing without any; "any" is whether the
+    condition is true for a row, missing if it is missing for all.
+    """
+
+    aggregate: PersonAggregate
+    part: ExpressionTree | None
+    step: str = "1"
+    """The step of a sum, a decimal."""
+
+    def __str__(self) -> str:
+        if self.part is None:
+            return "rows per person"
+        return {
+            "count": f"rows per person with {self.part}",
+            "sum": f"sum of {self.part} per person",
+            "any": f"at least one row per person with {self.part}",
+        }[self.aggregate]
+
+    @property
+    def child_nodes(self) -> tuple[ExpressionTree, ...]:
+        """The condition, or the number that is added up."""
+        return () if self.part is None else (self.part,)
+
+    def infer_column_facts(self, schema: Schema) -> ValueFacts:
+        """Return an integer, a number or a truth value; raises ``InputError`` for a part of another kind."""
+        kind = None if self.part is None else self.part.infer_column_facts(schema).kind
+        if self.aggregate == "sum" and kind not in (*NUMBERS, "boolean"):
+            raise InputError("per_person", str(self.part), f"a column of numbers, but it is {kind}")
+        if self.aggregate != "sum" and kind not in (None, "boolean"):
+            raise InputError("per_person", str(self.part), f"a condition, but it is {kind}", "such as delay > 15")
+        if self.aggregate == "any":
+            return boolean_facts()
+        return ValueFacts("integer", lower=0.0) if self.aggregate == "count" else ValueFacts("number")
+
+    def to_engine_column(self, rows: SourceRows) -> ir.Column:
+        """Return the column of a table with one row per person and group."""
+        return rows.table[PERSON_VALUE]
+
+
+def find_person_value(term: str | ExpressionTree | None) -> PersonValue | None:
+    """Return the value of a person that a term uses; None without one."""
+    if isinstance(term, PersonValue):
+        return term
+    parts = term.child_nodes if isinstance(term, ExpressionTree) else ()
+    return next((found for part in parts if (found := find_person_value(part)) is not None), None)
