@@ -60,6 +60,7 @@ PARAMETERS = {
     tr.Session: "source privacy_unit budget max_rows max_rows_per_group max_groups table types public_tables",
     tr.Session.plan: "questions where budget_fraction expected_rows margin_of_error key bias_check comparisons",
     tr.count: "where by keys weight name max_rows_per_group max_groups margin_of_error title description unit means "
+    "per_person "
     "round_to",
     tr.gaussian: "scale sensitivity",
     tr.staircase: "epsilon sensitivity gamma",
