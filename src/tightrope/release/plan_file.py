@@ -129,7 +129,7 @@ class PlanDocument(Part, frozen=True, kw_only=True):
         """Return the comparisons of the answers; raises ``InputError`` with the place of an invalid one."""
         compared = []
         for number, section in enumerate(self.comparison, start=1):
-            with named_keys(f"comparison {number}"):
+            with reword_key_errors(f"comparison {number}"):
                 compared.append(section.to_comparison())
                 compared[-1].check_answers(queries)
         return tuple(compared)
