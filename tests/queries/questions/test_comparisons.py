@@ -193,8 +193,12 @@ def test_a_ratio_whose_denominator_may_be_zero_is_suppressed() -> None:
     planned = opened.plan([tr.count(where="near == 1", name="near"), tr.count(where="near == 0", name="far")])
     for answers in drawn_answers(planned, opened, 20):
         (row,) = answers.ratio("near", "far").rows
-        assert row["value"] is None and row["upper"] is None
-        assert 0 <= row["lower"] <= 250
+        far = answers["far"]
+        if far.lower < -2:  # the number of rows may be zero
+            assert row["value"] is None and row["upper"] is None
+            assert row["lower"] >= 0
+        elif far.lower > 2:  # once in forty releases
+            assert row["lower"] <= row["value"] <= row["upper"]
 
 
 @pytest.mark.parametrize(
