@@ -148,7 +148,7 @@ def dashboard(rows: Frame) -> Truth:
         "mean_income": income.mean(),
         "mean_educ": educ.mean(),
         "mean_exper": exper.mean(),
-        "quantile_income": median,
+        "median_income": median,
         "standard_deviation_exper": exper.std(ddof=0),
         "standard_deviation_educ": educ.std(ddof=0),
         "income_and_school": np.corrcoef(log_income, educ)[0, 1],

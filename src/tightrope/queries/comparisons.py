@@ -348,7 +348,8 @@ def ratio_record(first: ComparedNumber, second: ComparedNumber) -> Record:
     lower, upper = max(low for low, _ in intervals), min(high for _, high in intervals)
     is_unbounded = math.isinf(lower) or math.isinf(upper)
     if all(estimate is not None and estimate.possible[0] >= 0 for estimate in estimates):
-        lower = max(lower, 0.0)
+        is_unbounded, lower = is_unbounded or upper < 0, max(lower, 0.0)
+        upper = math.inf if upper < 0 else upper  # no possible ratio is plausible: the noise is larger than usual
     values = [record["value"] for record in records]
     if is_unbounded or None in values or not values[1]:
         return {"value": None, "lower": _finite_or_none(lower), "upper": _finite_or_none(upper)}

@@ -194,7 +194,7 @@ def test_a_ratio_whose_denominator_may_be_zero_is_suppressed() -> None:
     for answers in drawn_answers(planned, opened, 20):
         (row,) = answers.ratio("near", "far").rows
         far = answers["far"]
-        if far.lower < -2:  # the number of rows may be zero
+        if far.lower < -2:  # the number of rows may be zero, or less by noise
             assert row["value"] is None and row["upper"] is None
             assert row["lower"] >= 0
         elif far.lower > 2:  # once in forty releases
