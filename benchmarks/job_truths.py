@@ -73,7 +73,8 @@ def of_carriers(rows: Frame, compute: Callable[[Frame], float]) -> dict[tuple[ob
     """Return a statistic of clamped delays and distances, by carrier, over the rows that have both."""
     complete = rows.dropna(subset=["delay", "distance"])
     clamped = complete.assign(delay=complete["delay"].clip(-60, 180), distance=complete["distance"].clip(0, 3000))
-    return {(carrier,): compute(group) for carrier, group in clamped.groupby("carrier")}
+    groups = clamped.groupby("carrier")
+    return {(carrier,): compute(group) for carrier, group in groups if group["distance"].nunique() > 1}
 
 
 def slope(rows: Frame) -> float:
