@@ -511,11 +511,6 @@ class ReleaseResult(Part, frozen=True, kw_only=True):
     comparisons: tuple[AnswerDocument, ...] = ()
     """Differences and ratios of the answers."""
 
-    @property
-    def all_answers(self) -> tuple[AnswerDocument, ...]:
-        """The answers, then their comparisons."""
-        return self.answers + self.comparisons
-
 
 def read_certificate(text: str) -> ReleaseCertificate:
     """Return the certificate in a JSON text; raises ``InputError`` with the path of the problem."""
@@ -547,8 +542,8 @@ def results_columns(result: ReleaseResult, *, show_dates: bool = False) -> dict[
 
     Answers that are dates are days since 1970-01-01, like all others numbers, unless ``show_dates`` asks for text.
     """
-    rows = [(answer, record) for answer in result.all_answers for record in answer.rows]
-    titles = {answer.name: displayed_title(answer) for answer in result.all_answers}
+    rows = [(answer, record) for answer in result.answers + result.comparisons for record in answer.rows]
+    titles = {answer.name: displayed_title(answer) for answer in result.answers + result.comparisons}
     charged = [name for name in PAID if any(name in record for _, record in rows)]
     missing = [", ".join(name for name in answer.by if record[name] is None) or None for answer, record in rows]
 
@@ -577,7 +572,7 @@ def _key_columns(result: ReleaseResult) -> dict[str, str]:
     """
     return {
         f"by {name}" if name in (QUESTION, STATISTIC, MISSING) or name.startswith("by ") else name: name
-        for name in dict.fromkeys(name for answer in result.all_answers for name in answer.by)
+        for name in dict.fromkeys(name for answer in result.answers + result.comparisons for name in answer.by)
     }
 
 

@@ -66,11 +66,6 @@ class Accuracy:
         return None if self.keys is None else self.keys.key_threshold
 
     @property
-    def _rounding_step(self) -> float:
-        """The width of the grid to which values are rounded for readers; 0 if they are not."""
-        return float(self.question.asked.round_to or 0)
-
-    @property
     def uniform_error(self) -> bool:
         """Return whether the errors are the same for every group."""
         return self.question.uniform
@@ -83,7 +78,8 @@ class Accuracy:
             if self.remaining_noise is None
             else self.remaining_noise.worst_error
         )
-        return largest_error + self._rounding_step / 2 if math.isfinite(largest_error) else None
+        step = float(self.question.asked.round_to or 0)
+        return largest_error + step / 2 if math.isfinite(largest_error) else None
 
     def errors_at_size(self, rows: int) -> dict[str, Any]:
         """Return the errors for a group with ``rows`` rows and the probability that it is suppressed."""
@@ -98,7 +94,8 @@ class Accuracy:
             else self.keys.lower_tail_probability(int(self.keys.noise_mechanism.worst_error) - rows)
         )
         suppressed = min(1.0, below_threshold + self.question.suppression_probability(self.noises_by_name, rows))
-        expected, half_width = expected + self._rounding_step / 2, half_width + self._rounding_step
+        step = float(self.question.asked.round_to or 0)  # of the grid to which values are rounded for readers
+        expected, half_width = expected + step / 2, half_width + step
         errors = {"expected_absolute_error": _finite_or_none(expected), "half_width_95": _finite_or_none(half_width)}
         return {"rows": rows, **errors, "suppressed": suppressed}
 
@@ -108,7 +105,7 @@ class Accuracy:
             *self._query_notes(),
             *([self.remaining_noise.reader_note] if self.remaining_noise else []),
             *self.related_notes,
-            *rounding_notes(self.question.asked.round_to),
+            *(rounding_notes(width) if (width := self.question.asked.round_to) else ()),
         ]
 
     def _query_notes(self) -> list[str]:

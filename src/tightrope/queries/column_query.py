@@ -61,7 +61,8 @@ class ColumnQuery(Query, ABC):
     def __str__(self) -> str:
         ends = self.bounds
         bounds = "" if ends is None else f" between {format_range_end(ends[0])} and {format_range_end(ends[1])}"
-        measured = measured_text(self.term, self.asked.per_person)
+        per_person = self.asked.per_person
+        measured = escape_control_chars(str(self.term)) if per_person is None else measured_text(self.term, per_person)
         return f"{self.statistic_name} of {measured}{bounds}{self.asked.groups_text}"
 
     @property
@@ -87,7 +88,11 @@ class ColumnQuery(Query, ABC):
         Raises ``PlanError`` unless that range is numeric and finite.
         """
         asked, bounds = self.asked.resolve(schema, where), self.bounds
-        term = resolve_measured(self.term, schema, asked.per_person, bounds)
+        term = (
+            resolve_term(self.term, schema)
+            if asked.per_person is None
+            else resolve_measured(self.term, schema, asked.per_person, bounds)
+        )
         if bounds is None:
             facts = term_facts(term, schema)
             bounds = facts.lower, facts.upper
@@ -99,7 +104,7 @@ class ColumnQuery(Query, ABC):
 
     def __post_init__(self) -> None:
         term = column_term("column", self.column)
-        self.check_options(self.kind, measured_name(term, self.per_person))
+        self.check_options(self.kind, str(term) if self.per_person is None else measured_name(term, self.per_person))
         self._set_fields(term=term, bounds=declared_range(term, self.bounds))
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Self, final
 
+from tightrope.documents.escaping import escape_control_chars
 from tightrope.errors import InputError, PlanError
 from tightrope.numerics.checks import check_positive
 from tightrope.queries.column_query import (
@@ -24,7 +25,7 @@ from tightrope.queries.column_query import (
 from tightrope.queries.count import NOT_CLAMPED_NOTE, RowCountQuery
 from tightrope.queries.options import Given
 from tightrope.tables.expressions.conditions import MAX_EDGES, Cut, edge_times, make_cut
-from tightrope.tables.expressions.expression import Term
+from tightrope.tables.expressions.expression import Term, resolve_term
 from tightrope.tables.expressions.leaves import ColumnRef, Value, to_literal
 from tightrope.tables.expressions.tree import NUMBERS
 from tightrope.tables.schema import Schema
@@ -85,16 +86,18 @@ class histogram(RowCountQuery):
     def __str__(self) -> str:
         ends = f"from {self.begin[0]} to {self.begin[-1]} and beyond"
         other_groups = replace(self.asked, by=self.asked.by[:-1], terms=self.asked.terms[:-1]).groups_text
-        measured = measured_text(self.term, self.asked.per_person)
+        per_person = self.asked.per_person
+        measured = escape_control_chars(str(self.term)) if per_person is None else measured_text(self.term, per_person)
         return f"histogram of {measured} in {len(self.begin):,} parts {ends}{other_groups}"
 
     def __post_init__(self) -> None:
         lower_edges = resolve_edges(self.edges, self.width, self.bounds)
         term = column_term("column", self.column)
-        options = self.check_options(self.kind, measured_name(term, self.per_person))
+        key_name = str(term) if self.per_person is None else measured_name(term, self.per_person)
+        options = self.check_options(self.kind, key_name)
         if str(term) in options.by:
             raise PlanError("by", str(term), "another column than the histogram's own", "its parts are groups already")
-        keys, key_name = options.keys, measured_name(term, self.per_person)
+        keys = options.keys
         if keys is not None:
             has_times = lower_edges[0].kind == "text"
             bin_keys = (None, *(edge_times(lower_edges) if has_times else (edge.value for edge in lower_edges)))
@@ -115,7 +118,11 @@ class histogram(RowCountQuery):
         if isinstance(self.asked.terms[-1], Cut):
             return self.with_fields(asked=self.asked.resolve(schema, where))
         largest = max((abs(float(edge.value)) for edge in self.begin if edge.kind in NUMBERS), default=1.0) or 1.0
-        term = resolve_measured(self.term, schema, self.asked.per_person, (-largest, largest))
+        term = (
+            resolve_term(self.term, schema)
+            if self.asked.per_person is None
+            else resolve_measured(self.term, schema, self.asked.per_person, (-largest, largest))
+        )
         cut = make_cut(ColumnRef(term) if isinstance(term, str) else term, self.begin)
         options = replace(self.asked, terms=(*self.asked.terms[:-1], cut))
         return self.with_fields(asked=options.resolve(schema, where), term=term)

@@ -311,8 +311,8 @@ class CheckedOptions:
             if options.margin_of_error is None
             else MarginOfError.from_option(options.margin_of_error),
             reader_texts=option_texts(options),
-            per_person=person_aggregate(options.per_person),
-            round_to=grid_width(options.round_to),
+            per_person=None if options.per_person is None else person_aggregate(options.per_person),
+            round_to=None if options.round_to is None else grid_width(options.round_to),
         )
 
     @property

@@ -71,7 +71,7 @@ class proportion(Query):
 
     def __post_init__(self) -> None:
         term = column_term("column", self.column)
-        self.check_options(self.kind, measured_name(term, self.per_person))
+        self.check_options(self.kind, str(term) if self.per_person is None else measured_name(term, self.per_person))
         self._set_fields(term=term, is_number=False)
 
     @property

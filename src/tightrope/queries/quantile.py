@@ -480,7 +480,9 @@ class quantile(ColumnQuery):
         if not 0 < fraction < 1:
             raise PlanError("q", q, "above 0 and below 1", "0.5 is the median")
         name_parts = ("median",) if fraction == MEDIAN else ("quantile", f"{fraction:g}")
-        options = self.check_options(*name_parts, measured_name(term, self.per_person))
+        options = self.check_options(
+            *name_parts, str(term) if self.per_person is None else measured_name(term, self.per_person)
+        )
         if options.max_groups is not None or (options.by and options.max_rows_per_group is not None):
             remedy = "max_rows bounds all groups of quantiles together"
             raise PlanError("max_rows_per_group", options.max_rows_per_group, "left out, as max_groups", remedy)

@@ -141,11 +141,9 @@ class Query(QueryOptions, ABC):
         return str(self), self.meaning
 
     @final
-    def titled(self, means: str) -> tuple[str, str]:
-        """Return ``title_and_meaning``, with the privacy unit's noun where a statistic is of persons."""
+    def title_of_persons(self, means: str) -> tuple[str, str]:
+        """Return ``title_and_meaning`` of a statistic of persons, with the privacy unit's noun."""
         title, meaning = self.title_and_meaning(means)
-        if self.asked.per_person is None:
-            return title, meaning
         noun, persons = unit_noun(means), "of persons" if means == A_PERSON else f"of persons (each {means})"
         title = title.replace(" per person", f" per {noun}", 1).replace("of persons", persons, 1)
         return title, f"{meaning.replace('number of rows', 'number of persons')}, with each {noun} counted once"

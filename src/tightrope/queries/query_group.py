@@ -47,6 +47,8 @@ class QueryGroup:
     """The names of the queries that each of ``diagnostic_counts`` is about."""
     row_count_steps: tuple[int, ...] = ()
     """The numbers of rows by which people are counted, which are the groups."""
+    person_value: PersonValue | None = None
+    """The value of each person that the queries are about; None if they are about rows."""
     query_positions: tuple[int, ...] = ()
     """Original index of each query in the plan; answers are returned in that order."""
 
@@ -98,6 +100,7 @@ class QueryGroup:
             cells,
             key_count,
             row_count_steps=first.row_count_steps,
+            person_value=None if first.asked.per_person is None else _person_value(first),
             query_positions=positions,
         )
 
@@ -109,7 +112,7 @@ class QueryGroup:
     @property
     def counts_persons(self) -> bool:
         """Return whether each person is one row, computed from all of theirs: no row is left out."""
-        return bool(self.row_count_steps) or any(query.asked.per_person for query in self.vectors_by_query)
+        return bool(self.row_count_steps) or self.person_value is not None
 
     @cached_property
     def noisy_statistics(self) -> tuple[NoisyStatistic, ...]:
@@ -135,7 +138,7 @@ class QueryGroup:
         """The request to the table backend."""
         measures = tuple(vector.measure for vector in self.noisy_statistics)
         keys = ((),) if self.row_count_steps else self.keys
-        return Request(self.by, keys, self.bounds, measures, self.where, self.row_count_steps)
+        return Request(self.by, keys, self.bounds, measures, self.where, self.row_count_steps, self.person_value)
 
     def group_contribution(self, cells: int = 1) -> SplitBounds:
         """Return the contribution of one person to the groups, each with ``cells`` cells."""
@@ -225,9 +228,7 @@ def bounds_for_query(person: PrivacyUnit, question: Query) -> ContributionBounds
 
 
 def _person_value(question: Query) -> PersonValue | None:
-    """Return the value of persons that a resolved query is about; None if it is about rows."""
-    if question.asked.per_person is None:
-        return None
+    """Return the value of persons that a resolved query with ``per_person`` is about."""
     measured = (term for vector in question.noisy_statistics() for term in vector.measure.measured_terms)
     terms = (*measured, *_grouping_terms(question))
     return next((value for value in map(find_person_value, terms) if value is not None), None)
@@ -284,7 +285,7 @@ def group_queries(
             bounds_for_query(person, question),
             question.asked.row_condition,
             question.cell_expression,
-            _person_value(question),
+            None if question.asked.per_person is None else _person_value(question),
         )
         queries_by_group.setdefault(group_key, {})[position] = question
     for queries_by_position in queries_by_group.values():

@@ -110,7 +110,7 @@ def _shown_measure(number: Any, measure: str, unit: str | None) -> Any:
     return time_from_days(number, unit, ROUNDING_BY_MEASURE[measure])
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
 class ReleasedTable:
     """Released numbers: records with keys, ``value`` and a 95 % interval from ``lower`` to ``upper``."""
 
@@ -118,15 +118,13 @@ class ReleasedTable:
     """The records before rounding for readers."""
     about: dict[str, Any]
 
-    @property
-    def grid_width(self) -> Decimal | None:
-        """The width of the grid to which values are rounded for readers; None if they are not rounded."""
-        return None
+    grid_width: Decimal | None = None
+    """The width of the grid to which values are rounded for readers; None if they are not rounded."""
 
     @property
     def published_rows(self) -> list[dict[str, Any]]:
         """The records, rounded if the question says so."""
-        return [round_record(row, self.grid_width) for row in self.rows]
+        return self.rows if self.grid_width is None else [round_record(row, self.grid_width) for row in self.rows]
 
     def __repr__(self) -> str:
         groups = f"{len(self.rows)} group{'s' if len(self.rows) != 1 else ''}" if self.key_columns else "one value"
@@ -214,11 +212,12 @@ class ReleasedTable:
     @property
     def document(self) -> AnswerDocument:
         """The answer in serializable form: dates as text, no NaN, no infinity."""
-        rows = [{name: _json_value(name, value) for name, value in row.items()} for row in self.published_rows]
+        published_rows = self.rows if self.grid_width is None else self.published_rows
+        rows = [{name: _json_value(name, value) for name, value in row.items()} for row in published_rows]
         return RELEASES.convert_data({**self.about, "rows": rows}, AnswerDocument)
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
 class Answer(ReleasedTable):
     """One answer: its records and its error statement.
 
@@ -231,11 +230,6 @@ class Answer(ReleasedTable):
     integers: tuple[Mapping[str, int], ...] | None = None
 
     @property
-    def grid_width(self) -> Decimal | None:
-        """The width of the grid to which values are rounded for readers."""
-        return self.question.asked.round_to
-
-    @property
     def noisy_answer(self) -> NoisyAnswer:
         """The noisy integers by group. Raises ``InputError`` without them."""
         if self.integers is None:
@@ -245,16 +239,9 @@ class Answer(ReleasedTable):
         return NoisyAnswer(self.question, keys, self.integers, self.noises)
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
 class Comparison(ReleasedTable):
     """The difference or the ratio of answers, or of groups of an answer."""
-
-    compared: comparison
-
-    @property
-    def grid_width(self) -> Decimal | None:
-        """The width of the grid to which values are rounded for readers."""
-        return grid_width(self.compared.round_to)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -337,9 +324,8 @@ class Answers:
         first, second = answer_by_name[compared.first], answer_by_name.get(compared.second or "")
         parts = [first] if second is None else [first, second]
         columns, rows = compared.compare_answers({part.name: part.noisy_answer for part in parts})
-        return Comparison(
-            rows=rows, about=_comparison_data(compared, columns, [part.about for part in parts]), compared=compared
-        )
+        about = _comparison_data(compared, columns, [part.about for part in parts])
+        return Comparison(rows=rows, about=about, grid_width=grid_width(compared.round_to))
 
     @property
     def certificate(self) -> dict[str, Any]:
@@ -356,7 +342,7 @@ class Answers:
             certificate=self.certificate_data,
             bias=self.bias,
             about=about,
-            comparisons=tuple(comparison.document for comparison in self.comparisons),
+            comparisons=tuple(self.compare(compared).document for compared in self.planned_comparisons),
         )
 
     def to_data(self) -> dict[str, Any]:

@@ -165,6 +165,7 @@ class AnswerBuilder:
                 rows=[],
                 about=draft.answer_data(self.accuracies[question]),
                 question=question,
+                grid_width=question.asked.round_to,
                 noises=self.accuracies[question].noises_by_name,
             )
             for question in draft.questions

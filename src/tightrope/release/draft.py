@@ -295,7 +295,8 @@ class NoisePlan:
     def answer_data(self, accuracy: Accuracy) -> dict[str, Any]:
         """Return one question's errors, noise and contribution bounds."""
         question = accuracy.question
-        title, meaning = question.titled(self.person.means)
+        of_persons = question.asked.per_person is not None
+        title, meaning = (question.title_of_persons if of_persons else question.title_and_meaning)(self.person.means)
         bounds = bounds_for_query(self.person, question)
         noises = [
             *accuracy.own_noises,
@@ -355,7 +356,7 @@ class NoisePlan:
         """Return the title for readers; if rows of a person can be left out, it says how many are used."""
         bounds = bounds_for_query(self.person, question)
         if question.asked.per_person is not None:
-            title = question.asked.reader_texts.get("title") or question.titled(self.person.means)[0]
+            title = question.asked.reader_texts.get("title") or question.title_of_persons(self.person.means)[0]
             return title_with_bound(title, persons_used(bounds, self.person) if bounds.max_groups > 1 else "")
         keys, counts_units = question.asked.keys, isinstance(question, count_distinct) and question.term is None
         # A query of the number of rows per person, or one with a group for each listed key, leaves none out.
@@ -367,7 +368,7 @@ class NoisePlan:
             None if is_in_all_groups else bounds.max_groups,
             self.person.means,
         )
-        title = question.asked.reader_texts.get("title") or question.titled(self.person.means)[0]
+        title = question.asked.reader_texts.get("title") or question.title_and_meaning(self.person.means)[0]
         return title_with_bound(title, unit.used_rows_text(counts_units=counts_units))
 
     def _warning_texts(self) -> list[str]:

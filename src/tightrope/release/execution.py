@@ -89,6 +89,7 @@ def restore_answers(text: str, draft: NoisePlan) -> Answers:
             ],
             about=draft.answer_data(accuracy),
             question=accuracy.question,
+            grid_width=accuracy.question.asked.round_to,
             noises=accuracy.noises_by_name,
             integers=_stored_integers(data, accuracy),
         )

@@ -123,7 +123,9 @@ class PlanDocument(Part, frozen=True, kw_only=True):
     comparison: tuple[ComparisonSection, ...] = ()
 
     def __post_init__(self) -> None:
-        self.make_comparisons(self.make_queries())
+        queries = self.make_queries()
+        if self.comparison:
+            self.make_comparisons(queries)
 
     def make_comparisons(self, queries: Sequence[Query]) -> tuple[comparisons.comparison, ...]:
         """Return the comparisons of the answers; raises ``InputError`` with the place of an invalid one."""
@@ -353,7 +355,7 @@ class PlanFile:
                 margin_of_error=margin_of_error,
                 key=key,
                 bias_check=budget_section.bias_check,
-                comparisons=self.document.make_comparisons(questions),
+                comparisons=self.document.make_comparisons(questions) if self.document.comparison else (),
             )
 
 

@@ -433,7 +433,7 @@ class Session(SingleUseObject):
         arrangements_with_checks, consistency = self._arrange_questions(questions, where, bias_check)
         tasks = arrangements_with_checks[0]
         check_delta(budget, tasks)
-        planned_comparisons = _check_comparisons(comparisons, tasks)
+        planned_comparisons = _check_comparisons(comparisons, tasks) if comparisons else ()
         public_tables = self._table.public_tables_used_by([task.table_request for task in tasks])
         goal, sizes = accuracy_target(questions, margin_of_error, expected_rows), group_sizes(expected_rows)
         largest_fraction = decimal_fraction(budget_fraction)

@@ -115,27 +115,23 @@ def project_rows(
     and the key columns are replaced by one, the key's number.
     """
     source, names = filter_source(source, request), tuple(f"key{index}" for index in range(len(request.by)))
-    if request.person_value is None:
-        keys = [engine_column(term, source) for term in request.by]
-        columns = _identity_columns(source, request, dict(zip(names, keys, strict=True)))
-    else:
-        # One row per person and group, with the columns of the groups, and the parts of a range that depend on it.
-        row_keys = {
-            name: engine_column(term, source)
-            for name, term in zip(names, request.by, strict=True)
-            if term in request.group_terms
+    value = request.person_value
+    # Cells of a value of persons are computed after it; all other keys are those of rows.
+    keys = {
+        name: engine_column(term, source)
+        for name, term in zip(names, request.by, strict=True)
+        if value is None or term in request.group_terms
+    }
+    columns = {name: shorten_texts(to_comparable(key)) for name, key in keys.items()}
+    if request.bounds.person_column is not None:
+        columns["person"] = person_identity(engine_column(request.bounds.person_column, source))
+    if value is not None:
+        source = replace(source, table=person_rows(source, value, columns, wide=wide))
+        cells = {
+            name: engine_column(term, source) for name, term in zip(names, request.by, strict=True) if name not in keys
         }
-        row_columns = _identity_columns(source, request, row_keys)
-        source = replace(source, table=person_rows(source, request.person_value, row_columns, wide=wide))
-        keys = [
-            row_keys[name] if name in row_keys else engine_column(term, source)
-            for name, term in zip(names, request.by, strict=True)
-        ]
-        columns = {
-            name: source.table[name] if name in row_keys else to_comparable(key)
-            for name, key in zip(names, keys, strict=True)
-        }
-        columns["person"] = source.table["person"]
+        columns = {name: source.table[name] for name in columns} | {n: to_comparable(cell) for n, cell in cells.items()}
+        keys |= cells
     table = source.table
     values = _contribution_columns(source, request, wide)
     if not columns and not values:
@@ -147,18 +143,11 @@ def project_rows(
     if request.keys is None or not request.by:
         return rows, None
     key_types = tuple(
-        types[term] if isinstance(term, str) else key.type() for term, key in zip(request.by, keys, strict=True)
+        types[term] if isinstance(term, str) else keys[name].type()
+        for name, term in zip(names, request.by, strict=True)
     )
     given = resolve_given_keys(request.keys, tuple(map(str, request.by)), key_types)
     return rows.with_given_keys(given), given
-
-
-def _identity_columns(source: SourceRows, request: Request, keys: Mapping[str, ir.Column]) -> dict[str, ir.Column]:
-    """Return the columns that identify the group of a row and its person, in comparable form."""
-    columns = {name: shorten_texts(to_comparable(key)) for name, key in keys.items()}
-    if request.bounds.person_column is not None:
-        columns["person"] = person_identity(engine_column(request.bounds.person_column, source))
-    return columns
 
 
 def person_rows(source: SourceRows, value: PersonValue, columns: Mapping[str, ir.Column], *, wide: bool) -> ir.Table:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 
 from tightrope.errors import InputError
@@ -239,12 +239,16 @@ class Request:
     """If given, persons are counted by their number of rows, each once: at the largest of these increasing numbers that
     is not above it. No bounds are needed."""
 
+    person_value: PersonValue | None = field(default=None, repr=False)
+    """If given, the value of each person in a group, from all of their rows there, that measures or cells are about.
+
+    Then a person is one row in each of their groups, and that row is what is bounded.
+    """
+
     def __post_init__(self) -> None:
         self._check_row_count_steps()
-        if self.person_values and self.bounds.person_column is None:
+        if self.person_value is not None and self.bounds.person_column is None:
             raise InputError("bounds", self.bounds, "a person column, for values of persons")
-        if len(self.person_values) > 1:
-            raise InputError("measures", list(map(str, self.person_values)), "one value of persons", "use two requests")
         _check_distinct("by", tuple(map(str, self.by)))
         if len(self.by) > MAX_GROUPING_COLUMNS + 1:  # quantiles and histograms add the number of a cell
             raise InputError("by", f"{len(self.by)} columns", f"at most {MAX_GROUPING_COLUMNS}, and one of cells")
@@ -256,21 +260,6 @@ class Request:
         for key in self.keys:
             if not (isinstance(key, tuple) and len(key) == len(self.by)):
                 raise InputError("key", key, f"a tuple with one entry for each of by={self.by!r}")
-
-    @property
-    def person_value(self) -> PersonValue | None:
-        """The value that each person has in a group, computed from all of their rows there; None without one.
-
-        Then the request is about persons: a person is one row in each group, and that row is what is bounded.
-        """
-        return next(iter(self.person_values), None)
-
-    @property
-    def person_values(self) -> tuple[PersonValue, ...]:
-        """The different values of persons in the measures and keys: at most one."""
-        terms = (*(term for measure in self.measures for term in measure.measured_terms), *self.by)
-        values = (find_person_value(term) for term in terms)
-        return tuple(dict.fromkeys(value for value in values if value is not None))
 
     @property
     def group_terms(self) -> tuple[Term, ...]:
