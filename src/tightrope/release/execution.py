@@ -55,11 +55,13 @@ PARSER_BY_KIND: dict[str, Any] = {
 def stored_text(answers: Answers) -> str:
     """Return the records of every answer by its name, and the certificate, as JSON text; keys keep their types."""
     records_by_answer = {
-        answer.name: [{name: to_stored_form(value) for name, value in row.items()} for row in answer.rows]
+        answer.question.asked.name: [
+            {name: to_stored_form(value) for name, value in row.items()} for row in answer.rows
+        ]
         for answer in answers
     }
     integers_by_answer = {
-        answer.name: [list(integers.values()) for integers in answer.integers]
+        answer.question.asked.name: [list(integers.values()) for integers in answer.integers]
         for answer in answers
         if answer.integers is not None
     }
