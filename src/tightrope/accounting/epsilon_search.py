@@ -34,12 +34,10 @@ def solve_from_guess(methods: Sequence[Method], target: float, *, upper_bound: b
     """
     bound = 0.0
     for method in methods:
-        if (
-            upper_bound
-            and bound > 0
-            and (method.cheap_delta_bound(bound) <= target or method.delta_upper_bound(bound) <= target)
+        if bound > 0 and (
+            method.cheap_delta_bound(bound) <= target or (upper_bound and method.delta_upper_bound(bound) <= target)
         ):
-            continue
+            continue  # the smallest ε of this direction is at most the bound
         guess = method.approximate_epsilon_at(target)
         if guess is None:
             return None

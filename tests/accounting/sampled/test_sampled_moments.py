@@ -13,7 +13,7 @@ import pytest
 from tightrope.accounting.distributions.composition import Composition
 from tightrope.accounting.distributions.subsampled_gaussian import PoissonGaussian
 from tightrope.accounting.distributions.subset import SubsetGaussian
-from tightrope.accounting.methods.contour import BodyMoments, TailJumpMoments
+from tightrope.accounting.methods.tail_jumps import BodyMoments, TailJumpMoments
 from tightrope.errors import PrecisionError
 
 CASES = [(0.5, 1e-4, 30.0), (1.0, 9e-6, 15.0), (2.5, 1e-3, 1.5), (0.125, 5e-4, 200.0), (1.0, 0.3, 2.0)]

@@ -70,7 +70,8 @@ class MomentQuadrature:
 
     def _enclose_block(self, z: Complexes) -> CumulantEnclosure:
         ends = np.array([np.min(z.real), np.max(z.real)])
-        if not (self.near_one and float(np.max(self.log_weight.real + ends[:, None] * self.loss.real)) < OVERFLOW):
+        largest = float(np.max(self.log_weight.real + ends[:, None] * self.loss.real))
+        if not (self.near_one and largest < OVERFLOW and math.hypot(self.linear.real, self.linear.imag) < math.inf):
             return self._enclose_scaled(z)
         excess, error = self._real_moment_minus_one(z.real) if not np.any(z.imag) else self._moment_minus_one(z)
         moment_at_c = np.abs(1 + excess) if math.isnan(self.log_moment) else math.exp(self.log_moment)

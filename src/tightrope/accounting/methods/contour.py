@@ -8,157 +8,19 @@ to the upper bound and left out of the lower one, and the wall is gone (theory �
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from tightrope.accounting.bounds import Interval, probability_error_bounds
 from tightrope.accounting.distributions.composition import Composition
-from tightrope.accounting.methods.contour_line import FINENESS, ContourIntegral, LineIntegral
+from tightrope.accounting.methods.contour_line import FINENESS, LineIntegral
 from tightrope.accounting.methods.method import EpsilonGuess, Method
+from tightrope.accounting.methods.tail_jumps import TailSplit, negligible_tail_mass
+from tightrope.accounting.methods.tilted_grid import TiltedGridMethod
 from tightrope.errors import PrecisionError
-from tightrope.numerics.arrays import Complexes, Floats
 from tightrope.numerics.rounding import ROUND_OFF, SUBNORMAL
-
-# Correction for a trimmed distribution: paths with one or two tail losses (theory §3.1, ``docs/proofs/contour.md``).
-#
-# With each step's distribution split into a body and a far tail, M_i = B_i + T_i, a composition is Σ_j B e_j(T/B),
-# B = Π B_i and e_j the elementary symmetric sums over steps: one term for each number j of losses from tails. At small
-# sampling rates δ consists of j = 0 and a little of j = 1 and 2, each with its own saddle; all other paths have mass
-# t³/3! at most, t the mass of all tails.
-
-MAX_JUMPS = 2
-"""Largest number of jumps (losses from tails) in a path that is integrated."""
-CACHED_BLOCKS = 64
-"""Blocks of real points whose moments are cached, since bodies and jumps use the same ones."""
-MAX_LOG_RATIO = 300.0
-"""Cutoff for logs of ratios and errors, beyond which they are useless: products of two stay finite."""
-UNKNOWN_LOG = 1e300
-"""Logarithm that stands for an unknown upper bound."""
-CumulantsByLaw = list[tuple[Complexes, Floats]]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class BodyMoments:
-    """Moments of a trimmed composition, in which every loss comes from a body."""
-
-    total: Composition
-    cached: dict[bytes, CumulantsByLaw] = field(default_factory=dict)
-
-    @property
-    def rounding_error_bound(self) -> float:
-        return self.total.rounding_error_bound
-
-    def cumulants_by_law(self, z: Complexes) -> CumulantsByLaw:
-        """Return K of every distribution, and its error."""
-        key = z.tobytes()
-        if key in self.cached:
-            return self.cached[key]
-        enclosures = [law.enclose_cumulant(z) for law in self.total.laws]
-        cumulants = [enclosure for enclosure in enclosures if enclosure is not None]
-        if not np.any(z.imag):
-            while len(self.cached) >= CACHED_BLOCKS:
-                self.cached.pop(next(iter(self.cached)))
-            self.cached[key] = cumulants
-        return cumulants
-
-    def log_moments(self, z: Complexes) -> tuple[Complexes, Floats]:
-        return self.sum_steps(self.cumulants_by_law(z))
-
-    def sum_steps(self, cumulants: CumulantsByLaw) -> tuple[Complexes, Floats]:
-        """Return the sum over all steps, and its error."""
-        value, error = np.zeros_like(cumulants[0][0]), np.zeros_like(cumulants[0][1])
-        for (law_value, law_error), count in zip(cumulants, self.total.counts, strict=True):
-            value, error = value + count * law_value, error + count * law_error
-        return value, error
-
-    def log_decay(self, c: float, y: float) -> float:
-        return self.total.log_decay(c, y)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class TailJumpMoments:
-    """Moments of the paths with one or two losses from tails: K = log B + log(e_1 + e_2)."""
-
-    bodies: BodyMoments
-
-    @property
-    def rounding_error_bound(self) -> float:
-        return self.bodies.rounding_error_bound
-
-    def log_moments(self, z: Complexes) -> tuple[Complexes, Floats]:
-        """Return K and its error, which for log(e_1 + e_2) is relative to the sum that is left after cancellation."""
-        cumulants = self.bodies.cumulants_by_law(z)
-        total, error = self.bodies.sum_steps(cumulants)
-        log_ratios, ratio_errors, counts = self._log_tail_ratios(z, cumulants)
-        top = np.max(log_ratios.real, axis=0)
-        ratios = np.exp(log_ratios - top)
-        sizes = np.abs(ratios)
-        single, square, size = counts @ ratios, counts @ ratios**2, counts @ sizes
-        single_error = np.sum(sizes * ratio_errors * counts[:, None], axis=0) + 1e-14 * size
-        scale = np.exp(np.minimum(top, MAX_LOG_RATIO))
-        value = single + scale * (single**2 - square) / 2
-        value_error = single_error * (1 + scale * size)
-        relative = value_error / np.maximum(np.abs(value), 1e-300)
-        unknown = (top >= MAX_LOG_RATIO) | (np.max(ratio_errors, axis=0) >= math.expm1(MAX_LOG_RATIO))
-        inaccurate = unknown | (relative >= 0.5)
-        bound = np.where(inaccurate, np.abs(value) + value_error + 1e-300, value)
-        log = np.log(bound) + np.where(unknown, UNKNOWN_LOG, top)
-        return total + log, error + np.where(inaccurate, np.inf, -np.log1p(-np.where(inaccurate, 0.0, relative)))
-
-    def _log_tail_ratios(self, z: Complexes, cumulants: CumulantsByLaw) -> tuple[Complexes, Floats, Floats]:
-        """Return log T_i/B_i of the distributions [laws, n], their relative errors, and counts."""
-        ratios, errors, counts = [], [], []
-        for law, count, body in zip(self.bodies.total.laws, self.bodies.total.counts, cumulants, strict=True):
-            tail = law.log_tail_integral(z)
-            if tail is not None:
-                ratios.append(tail[0] - body[0])
-                errors.append(np.expm1(np.minimum(tail[1] + body[1], MAX_LOG_RATIO)))
-                counts.append(float(count))
-        return np.array(ratios), np.array(errors), np.array(counts)
-
-    def log_decay(self, c: float, y: float) -> float:
-        """Return the bodies' decay without up to two bodies replaced by tails, whose moments peak on the real axis."""
-        log_decays = [math.log(max(law.moment_decay_bound(c, y), 5e-324)) for law in self.bodies.total.laws]
-        return min(0.0, self.bodies.log_decay(c, y) - MAX_JUMPS * min(log_decays))
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class TailSplit:
-    """A composition with tails of some mass split off: its body, and the paths with one or two losses from them."""
-
-    body: ContourIntegral
-    jumps: LineIntegral | None
-    tail_mass: float
-    """A bound on the mass of all tails."""
-
-    @classmethod
-    def from_tail_mass(cls, total: Composition, mass: float, near: int | None) -> TailSplit:
-        """Return the level with tails of at most this mass; saddles are searched from index ``near``."""
-        trimmed = total.trim_tail(mass) if mass > 0 else total
-        if all(body is law for body, law in zip(trimmed.laws, total.laws, strict=True)):
-            return cls(ContourIntegral.for_source(total, None, near), None, 0.0)
-        tail_mass = math.fsum(
-            count * (body.infinite_mass - law.infinite_mass)
-            for body, law, count in zip(trimmed.laws, total.laws, total.counts, strict=True)
-        )
-        bodies = BodyMoments(trimmed)
-        return cls(
-            ContourIntegral.for_source(trimmed, bodies, near),
-            LineIntegral.for_source(TailJumpMoments(bodies), near),
-            tail_mass * (1 + 1e-9) + 1e-300,
-        )
-
-    def delta(self, epsilon: float, aim: float) -> Interval:
-        """Return bounds on δ less the infinite mass, for a δ of about e^{aim}."""
-        value, error = self.body.lines.integrate_line(epsilon, between_poles=False, aim=aim)
-        if self.jumps is not None:
-            # Search well below the bodies' saddle: where jumps have a relevant probability, K has not reached its wall.
-            self.jumps.right.start_search_at(self.body.lines.right.latest[0] // 2)
-            jump_value, jump_error = self.jumps.integrate_line(epsilon, between_poles=False, aim=aim)
-            value, error = value + jump_value, error + jump_error
-        return value - error, value + error + self.tail_mass ** (MAX_JUMPS + 1) / math.factorial(MAX_JUMPS + 1)
-
 
 MANY_STEPS = 10**6
 FLAT_DECAY_RANGE, DECAY_RANGE = 3e5, 1e12
@@ -166,20 +28,30 @@ FLAT_DECAY_RANGE, DECAY_RANGE = 3e5, 1e12
 rate. Laplace-type losses, whose moments decay slowly or not at all, have their own sums."""
 INITIAL_TRIM = 1e-20
 """Mass that is trimmed at first, all steps together."""
-NEGLIGIBLE_PART = 1e-11
-"""Fraction of δ that may be omitted."""
 NARROW_ENOUGH = 1e-10
 """Relative width of a bracket that is narrow enough to stop trimming less."""
 FEW_STEPS = 10**4
 """Number of steps above which a grid is slow and imprecise."""
-TINY_VARIANCE = 1e-14
-"""Variance of the sum below which the fallback would need gigabytes and minutes, without narrower bounds."""
 FINE_WIDTH = 1e-8
 """Relative width beyond which the other approach is tried, too."""
+NEARLY_FINE_WIDTH = 1e-7
+"""Relative width up to which the integral is used again at another ε, and not the grid alone."""
+MAX_REFINEMENTS = 40
+GUESS_NATS = 0.1
+"""A guess of ε is near enough if log δ is within this of the target."""
+ROUGH_WIDTH = 0.3
+"""Relative width of a bracket that is narrow enough to guess from."""
+CACHED_GUESSES = 64
+SAME_CASE = 0.05
+"""Within this relative distance of an ε with a wide bracket, the grid is used first."""
+COMPOSED_WIDTH = 1e-2
+"""Relative width of a bracket from the tilted grid that the fallback method, which is slow, would not improve."""
 MAX_TRIES = 4
 REUSE_FACTOR = 16.0
 """Tails chosen for a δ within this factor are reused."""
 CACHED_ANSWERS = 4
+TINY_VARIANCE = 1e-14
+"""Variance of the sum below which the fallback would need gigabytes and minutes, without narrower bounds."""
 WIDE_BRACKET = 1e-5
 """Relative width beyond which the fallback method is tried, too."""
 
@@ -203,9 +75,15 @@ class ContourMethod(Method):
 
     total: Composition
     fallback: Method
+    grid: TiltedGridMethod | None = None
     levels: dict[float, TailSplit] = field(default_factory=dict)
     aims: list[float] = field(default_factory=list)
     """The last δ found by the integrals over jumps."""
+    wide: list[float] = field(default_factory=list)
+    """Each ε at which the integral left a bracket that is wide, and wider than the grid's."""
+    guesses: dict[float, EpsilonGuess | None] = field(default_factory=dict)
+    uses_grid: list[bool] = field(default_factory=list)
+    """Not empty if a guess was last improved by the grid."""
     troubles: dict[float, str] = field(default_factory=dict)
     answers: dict[float, Interval] = field(default_factory=dict)
     """The most recent intervals, since a search often ends at an ε evaluated before."""
@@ -225,13 +103,33 @@ class ContourMethod(Method):
         return self.answers[epsilon]
 
     def _evaluate_delta(self, epsilon: float) -> Interval:
-        low, high, trouble = self._integrate_levels(epsilon)
-        if high - low <= WIDE_BRACKET * high or high - self.total.infinite_mass <= SUBNORMAL:
+        low, high, is_narrow, trouble = self._integrate_or_compose(epsilon)
+        widest = WIDE_BRACKET if self.grid is None or epsilon < 0 else COMPOSED_WIDTH
+        if is_narrow or high - low <= widest * high or high - self.total.infinite_mass <= SUBNORMAL:
             return low, high
         low, high = self._fallback_bounds(epsilon, (low, high))
-        if high - low > WIDE_BRACKET * high:
+        if high - low > widest * high:
             self.troubles[epsilon] = trouble
         return low, high
+
+    def _integrate_or_compose(self, epsilon: float) -> tuple[float, float, bool, str]:
+        """Integrate, and compose on a grid if the bracket is wide; near an ε where it was, compose first.
+
+        Also return whether the grid's bracket is narrow.
+        """
+        low, high, is_narrow, trouble = 0.0, 1.0, False, "the integral cancels"
+        if self.grid is not None and _is_near_any(epsilon, self.wide):
+            low, high, is_narrow = self.grid.bracket_delta(epsilon)
+            if high - low <= COMPOSED_WIDTH * high:
+                return low, high, is_narrow, trouble
+        below, above, trouble = self._integrate_levels(epsilon)
+        low, high = max(low, below), min(high, above)
+        if self.grid is not None and high - low > FINE_WIDTH * high and epsilon >= 0:
+            below, above, is_narrow = self.grid.bracket_delta(epsilon)
+            if high - low > max(NEARLY_FINE_WIDTH * high, 2 * (above - below)):
+                self.wide.append(epsilon)
+            low, high = max(low, below), min(high, above)
+        return low, high, is_narrow, trouble
 
     def _integrate_levels(self, epsilon: float) -> tuple[float, float, str]:
         """Integrate directly if K rises gently, with the tails split off if it has a wall, both if one is too wide."""
@@ -288,7 +186,7 @@ class ContourMethod(Method):
 
     def _integrate_jump_terms(self, epsilon: float, high: float) -> Interval:
         """Return bounds from the bodies and up to two losses from the tails, for a δ of about ``high``."""
-        below, above = self._select_level(_negligible_tail_mass(high)).delta(epsilon, math.log(high))
+        below, above = self._select_level(negligible_tail_mass(high)).delta(epsilon, math.log(high))
         infinite_low, infinite_high = self.total.infinite_bounds
         low, _ = probability_error_bounds(infinite_low + below, 4 * ROUND_OFF * below)
         _, high = probability_error_bounds(infinite_high + above, 4 * ROUND_OFF * above)
@@ -338,17 +236,62 @@ class ContourMethod(Method):
         return self.troubles.get(epsilon, "")
 
     def approximate_epsilon_at(self, target: float) -> EpsilonGuess | None:
-        """Return ε of the saddle point; if that is hidden behind a wall, of the bodies' saddle: jumps add little."""
+        """Return ε of the saddle point; if that is hidden behind a wall, of the bodies' saddle: jumps add little.
+
+        Where a grid can replace the integral, the guess is improved until δ there is near the target.
+        """
         rest = target - self.total.infinite_mass
         if not rest > 0:
             return None
+        if rest not in self.guesses:
+            while len(self.guesses) >= CACHED_GUESSES:
+                self.guesses.pop(next(iter(self.guesses)))
+            guess = self._guess_near_saddle(rest)
+            is_bounded = self.grid is None or math.isfinite(self.total.largest_loss)
+            self.guesses[rest] = guess if is_bounded else self._refine_guess(guess or EpsilonGuess(1.0, 1.0), rest)
+        return self.guesses[rest]
+
+    def _guess_near_saddle(self, target: float) -> EpsilonGuess | None:
         lines = self._select_level(0.0).body.lines
-        guess = self._guess_from_saddle(lines, rest)
-        if self._trims_tails and not (guess and lines.matches_target(guess[0], rest, REUSE_FACTOR, FINE_WIDTH)):
-            trimmed_lines = self._select_level(_negligible_tail_mass(rest)).body.lines
-            guess = self._guess_from_saddle(trimmed_lines, rest) or guess
-            self.aims[:] = [rest]
+        guess = self._guess_from_saddle(lines, target)
+        if self._trims_tails and not (guess and lines.matches_target(guess[0], target, REUSE_FACTOR, FINE_WIDTH)):
+            trimmed_lines = self._select_level(negligible_tail_mass(target)).body.lines
+            guess = self._guess_from_saddle(trimmed_lines, target) or guess
+            self.aims[:] = [target]
         return None if guess is None or not guess[0] > 0 else EpsilonGuess(guess[0], math.exp(guess[1] / FINENESS))
+
+    def _refine_guess(self, guess: EpsilonGuess, target: float) -> EpsilonGuess:
+        """Return a guess with δ near the target, by secants inside a bracket."""
+        low, high, (epsilon, rate) = 0.0, math.inf, guess
+        previous: tuple[float, float] | None = None
+        for _ in range(MAX_REFINEMENTS):
+            excess = math.log(max(self._rough_delta(epsilon), math.ulp(0.0)) / target)
+            if previous is not None and (excess - previous[1]) * (previous[0] - epsilon) > 0:
+                rate = (excess - previous[1]) / (previous[0] - epsilon)
+            if abs(excess) < GUESS_NATS:
+                break
+            low, high = (epsilon, high) if excess > 0 else (low, epsilon)
+            previous = epsilon, excess
+            epsilon += excess / rate
+            if not low < epsilon < high:
+                epsilon = 2 * low if math.isinf(high) else (low + high) / 2
+        return EpsilonGuess(epsilon, rate)
+
+    def _rough_delta(self, epsilon: float) -> float:
+        """Return an upper bound on δ, by the integral or a coarse grid: first that which was narrow the last time."""
+        high = 1.0
+        for _ in range(2):
+            if self.uses_grid and self.grid is not None:
+                below, above = self.grid.coarse_bracket(epsilon, ROUGH_WIDTH)
+            else:
+                below, above, _ = self._integrate_levels(epsilon)
+                if above - below <= NEARLY_FINE_WIDTH * above:
+                    self.answers[epsilon] = below, above
+            high = min(high, above)
+            if above - below <= ROUGH_WIDTH * above:
+                break
+            self.uses_grid[:] = [] if self.uses_grid else [True]
+        return high
 
     @staticmethod
     def _guess_from_saddle(lines: LineIntegral, target: float) -> tuple[float, int] | None:
@@ -358,10 +301,6 @@ class ContourMethod(Method):
             return None
 
 
-def _negligible_tail_mass(delta: float) -> float:
-    """Return the mass t of tails for which paths with more jumps, t³/3!, are negligible compared with δ.
-
-    It is rounded down to a power of ten, so that levels are reused for other ε.
-    """
-    mass = float((math.factorial(MAX_JUMPS + 1) * NEGLIGIBLE_PART * delta) ** (1 / (MAX_JUMPS + 1)))
-    return float(10.0 ** max(math.floor(math.log10(mass)), -300))
+def _is_near_any(epsilon: float, others: Sequence[float]) -> bool:
+    """Return whether what was found at one of the others holds for ε, too."""
+    return any(abs(epsilon - other) <= SAME_CASE * other for other in others)

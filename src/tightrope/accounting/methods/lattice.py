@@ -340,18 +340,21 @@ def _compose_by_transform(parts: Sequence[LatticePart]) -> ComposedMasses:
             power, error = np.exp(count * _log_characteristic(offsets, part.masses, points)), 20 * math.sqrt(count)
         else:
             wrapped = np.bincount(np.mod(offsets, points), weights=part.masses, minlength=points)
-            single = scipy.fft.rfft(wrapped)
-            if count <= MAX_SQUARED_COPIES:
-                power, error = power_by_squaring(single, count), 8.0 * count
-            else:
-                logarithm = np.log(single, where=single != 0, out=np.zeros_like(single))
-                power, error = np.exp(count * _safe_log(single, logarithm)), 4.0 * count
+            power, error = raise_to_power(scipy.fft.rfft(wrapped), count)
         transformed, rounding_units = transformed * power, rounding_units + error
     # Far from 0 the logarithm is known to a rounding of itself only, and the power multiplies that.
     far = float(np.max(np.abs(transformed[points // 6 :]), initial=0.0))
     rounding_units += 8 * far * sum(part.count for part in parts)
     masses = np.roll(scipy.fft.irfft(transformed, points), points // 2 + shift)
     return ComposedMasses(middle - points // 2, masses, rounding_units, outside, mean, variance)
+
+
+def raise_to_power(transform: Complexes, count: int) -> tuple[Complexes, float]:
+    """Return the power of a transform of masses, and its error in units of rounding."""
+    if count <= MAX_SQUARED_COPIES:
+        return power_by_squaring(transform, count), 8.0 * count
+    logarithm = np.log(transform, where=transform != 0, out=np.zeros_like(transform))
+    return np.exp(count * _safe_log(transform, logarithm)), 4.0 * count
 
 
 def _transform_length(

@@ -5,7 +5,8 @@ closed form  a single distribution with a formula for its profile
 recurrence   copies of one triple: positive three-term recurrence
 lattice      distributions with atoms on one lattice: tilted transform
 enumeration  a few copies of small finite distributions: every sum of losses
-contour      distributions with densities: integral through the saddle point
+contour      distributions with densities: integral through the saddle point; for Gaussians with a tilted grid where
+             the integral leaves a wide bracket
 exact sum    up to some hundred copies of one Laplace-type distribution: positive recurrence
 grid         everything else: cells moved onto a lattice, from both sides
 """
@@ -20,12 +21,11 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from tightrope.accounting.bounds import Interval
-from tightrope.accounting.distributions.atoms import Atoms
+from tightrope.accounting.distributions.atoms import Atoms, enumerate_composition, enumerate_reverse_composition
 from tightrope.accounting.distributions.base import BoundArrays, LossDistribution
 from tightrope.accounting.distributions.base import mirror_bounds as closed_form_mirrored
 from tightrope.accounting.distributions.composition import Composition
 from tightrope.accounting.methods.adaptive_range import AdaptiveRangeMethod, adaptive_range_method
-from tightrope.accounting.methods.enumeration import enumerate_composition, enumerate_reverse_composition
 from tightrope.accounting.methods.grid import GridMethod
 from tightrope.accounting.methods.lattice import Lattice
 from tightrope.accounting.methods.lattice_method import LatticeMethod, lattice_method_if_exact
@@ -141,7 +141,9 @@ def choose_pair_method(total: Composition) -> Method:
     from tightrope.accounting.methods.contour import ContourMethod, contour_applies
     from tightrope.accounting.methods.laplace_sum import laplace_sum_method
     from tightrope.accounting.methods.smoothing import build_smoothing_method
+    from tightrope.accounting.methods.tilted_grid import TiltedGridMethod
 
     fallback = build_smoothing_method(total, GridMethod(total))
-    applies = contour_applies(total)
-    return ContourMethod(total, fallback) if applies else laplace_sum_method(total, fallback) or fallback
+    if contour_applies(total):
+        return ContourMethod(total, fallback, TiltedGridMethod.from_composition(total))
+    return laplace_sum_method(total, fallback) or fallback

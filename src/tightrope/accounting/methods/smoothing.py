@@ -15,10 +15,9 @@ from functools import cached_property
 import numpy as np
 
 from tightrope.accounting.bounds import Interval, probability_error_bounds
-from tightrope.accounting.distributions.atoms import Atoms
+from tightrope.accounting.distributions.atoms import Atoms, enumerate_composition
 from tightrope.accounting.distributions.base import LossDistribution
 from tightrope.accounting.distributions.composition import Composition
-from tightrope.accounting.methods.enumeration import enumerate_composition
 from tightrope.accounting.methods.method import EpsilonGuess, Method, interpolate_epsilon
 from tightrope.accounting.methods.smoothing_line import (
     NODE_RANGE,
