@@ -144,6 +144,5 @@ def choose_pair_method(total: Composition) -> Method:
     from tightrope.accounting.methods.tilted_grid import TiltedGridMethod
 
     fallback = build_smoothing_method(total, GridMethod(total))
-    if contour_applies(total):
-        return ContourMethod(total, fallback, TiltedGridMethod.from_composition(total))
-    return laplace_sum_method(total, fallback) or fallback
+    integral = ContourMethod(total, fallback, TiltedGridMethod.from_composition(total))
+    return integral if contour_applies(total) else laplace_sum_method(total, fallback) or fallback
