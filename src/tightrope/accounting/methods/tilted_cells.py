@@ -1,9 +1,7 @@
 """Lattice masses of sampled and plain Gaussians, tilted: a law that dominates the true one, and one that it dominates.
 
-Every loss is cut into cells between lattice points, in the logarithm of its density, so that no mass underflows.
-Above: each outcome is split between the two ends of its cell, which keeps its mass under P and under Q. Below: the
-outcomes around a lattice point are merged with a small part of those around the next one, so that the merged outcome
-has exactly that loss. Both are second-order accurate where the density is smooth (``docs/proofs/tilted-grid.md``).
+Above: each outcome is split between the two ends of its cell, which keeps its mass under P and under Q. Below: outcomes
+are merged until each merged one has at least the loss of its point. Proof: ``docs/proofs/tilted-grid.md``.
 """
 
 from __future__ import annotations
@@ -23,8 +21,7 @@ from tightrope.numerics.arrays import Floats
 from tightrope.numerics.rounding import OVERFLOW, ROUND_OFF
 
 LOG_ROOT_TWO_PI = math.log(2 * math.pi) / 2
-LARGE_EXPONENT = 30.0
-"""From this u on, log g is a sum of logarithms."""
+LARGE_EXPONENT = 30.0  # from this u on, log g is a sum of logarithms
 OUTLINE_SPACING = 0.05
 """Spacing of the points of an outline, in standard deviations of the noise."""
 MAX_OUTLINE = 1 << 12
@@ -234,8 +231,8 @@ class TiltedLattice:
         edges = np.sort(np.concatenate([plain, cuts[(cuts > low) & (cuts < high)]]))
         width = np.diff(edges)
         start, width = edges[:-1][width > 0], width[width > 0]
-        middle = (law.sign * law.log_g(start + width / 2) - anchor) / self.step
-        return Panels(start, width, np.floor(middle), np.rint(middle))
+        at = (law.sign * law.log_g(start + width / 2) - anchor) / self.step
+        return Panels(start, width, np.floor(at), np.rint(at))
 
     def cells(self, law: LineLaw, anchor: float, bounds: tuple[float, float], shift: float) -> LatticeCells:
         """Return the masses of the outcomes between two x, tilted and scaled by e^{−shift}."""
@@ -263,7 +260,9 @@ class TiltedLattice:
         loss_error = float(errors[0]) + 4 * QUADRATURE_ERROR + 8 * ROUND_OFF * (abs(anchor) + self.step)
         width = min(self.step, OVERFLOW)
         loss_error += (adding + 2 * NEGLIGIBLE_EXCESS) * math.expm1(width) * math.exp(width)
-        return LatticeCells(first, *masses, loss_error, float(errors[1]) + QUADRATURE_ERROR + adding)
+        return LatticeCells(
+            first, masses[0], masses[1], masses[2], loss_error, float(errors[1]) + QUADRATURE_ERROR + adding
+        )
 
     def _integrate_panels(
         self, law: LineLaw, anchor: float, panels: Panels, rule: QuadratureRule, shift: float
@@ -351,8 +350,7 @@ class LatticeCells(NamedTuple):
         return np.asarray(masses * (1 - np.append(share[1:], 0.0)) + share * last_mass)
 
 
-LEAST_MASS = 1e-300
-"""Divisor in place of 0."""
+LEAST_MASS = 1e-300  # divisor in place of 0
 ANCHOR_STEPS, BISECTIONS = 4, 34
 NEGLIGIBLE_EXCESS = 1e-12
 """A negative excess, relative to the mass times e^{step} − 1, that is counted as an error of the loss."""
