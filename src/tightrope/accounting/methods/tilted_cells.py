@@ -22,13 +22,11 @@ from tightrope.numerics.rounding import OVERFLOW, ROUND_OFF
 
 LOG_ROOT_TWO_PI = math.log(2 * math.pi) / 2
 LARGE_EXPONENT = 30.0  # from this u on, log g is a sum of logarithms
-OUTLINE_SPACING = 0.05
-"""Spacing of the points of an outline, in standard deviations of the noise."""
+OUTLINE_SPACING = 0.05  # in standard deviations of the noise
 MAX_OUTLINE = 1 << 12
 LOG_UNITS = 16.0
 """Roundings of a logarithm of a bound on a tail, relative to the sizes of its addends."""
-FAR_OUTCOME = 14.0
-"""Standard deviations from a mean beyond which a tail is bounded as a whole."""
+FAR_OUTCOME = 14.0  # standard deviations from a mean beyond which a tail is bounded as a whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,9 +258,8 @@ class TiltedLattice:
         loss_error = float(errors[0]) + 4 * QUADRATURE_ERROR + 8 * ROUND_OFF * (abs(anchor) + self.step)
         width = min(self.step, OVERFLOW)
         loss_error += (adding + 2 * NEGLIGIBLE_EXCESS) * math.expm1(width) * math.exp(width)
-        return LatticeCells(
-            first, masses[0], masses[1], masses[2], loss_error, float(errors[1]) + QUADRATURE_ERROR + adding
-        )
+        mass_error = float(errors[1]) + QUADRATURE_ERROR + adding
+        return LatticeCells(first, masses[0], masses[1], masses[2], loss_error, mass_error)
 
     def _integrate_panels(
         self, law: LineLaw, anchor: float, panels: Panels, rule: QuadratureRule, shift: float
