@@ -179,6 +179,8 @@ def _unused_rows_warning(document: PlannedRelease, path: str) -> list[str]:
 
 
 def _show_answer(answer: PlannedAnswer, answers: Sequence[PlannedAnswer], shared: Sequence[str]) -> None:
+    from tightrope.release.plan_text import alone_text
+
     echo_heading(f"{escape_control_chars(answer.name)}: {displayed_title(answer)}")
     echo_lines(f"{meaning_text(answer.meaning, answer.over)}.")
     noises = (f"{noise_label(noise, answer, answers)}: {family_text(noise.family)}" for noise in answer.noise)
@@ -201,6 +203,7 @@ def _show_answer(answer: PlannedAnswer, answers: Sequence[PlannedAnswer], shared
             for size in error.by_group_size
         ]
         print_table(*(columns, rows), left=0)
+    echo_lines(*(line for line in [alone_text(answer)] if line))
     echo_lines(*(f"note: {note}" for note in answer.notes if note not in shared))
 
 

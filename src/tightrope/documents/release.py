@@ -588,8 +588,29 @@ PLANNED = Reader("planned release", "take what tightrope plan --json prints: pla
 PLANNED_OUTPUT = "everything that this plan would release"
 
 
+class AlonePart(Part, frozen=True, kw_only=True):
+    """What one of several questions would have by itself, with the plan's whole budget, and with a larger weight.
+
+    ``half_width_95`` is that of the plan, ``alone`` that of the question by itself, in a group of ``rows`` rows (None:
+    in every group). With the larger ``weight`` it would be about ``weighted``, and all others ``others_times`` as large
+    (both estimates).
+    """
+
+    rows: Counted | None
+    half_width_95: Size
+    alone: Size
+    weight: Positive
+    weighted: Size
+    others_times: Positive
+
+
 class PlannedAnswer(QuestionPart, frozen=True, kw_only=True):
-    """One question, and what its noise will cost."""
+    """One question, and what its noise will cost.
+
+    ``alone`` is None for the only question of a plan, and where other questions hardly change the error.
+    """
+
+    alone: AlonePart | None = None
 
 
 class BudgetRow(Part, frozen=True, kw_only=True):
@@ -632,6 +653,8 @@ class PlannedRelease(ReleasePromise, frozen=True, kw_only=True):
     alternatives: tuple[Alternative, ...]
     table: tuple[BudgetRow, ...] | None
     bias_check: PlannedCosts | None = None
+    planning_rule: Counted = 1
+    """The rule for relative noise sizes: 2 makes errors even relative to those alone, 1 gives all noise one size."""
 
     def explain(self) -> str:
         """Return the guarantee in one plain paragraph, with a picture of 100 guesses; all numbers are rounded up."""

@@ -224,10 +224,20 @@ class Account:
 
     def unanswered_key(self, plan: str) -> str | None:
         """Return the key of a plan's last charge without answers or a second reading; None if there is none."""
+        return next((entry.key for entry in self._unanswered_charges if entry.body_data["plan"] == plan), None)
+
+    @property
+    def has_unanswered_charge(self) -> bool:
+        """Return whether any release was charged without answers or a second reading."""
+        return bool(self._unanswered_charges)
+
+    @property
+    def _unanswered_charges(self) -> list[Entry]:
+        """The charges without answers or a second reading, the last one first."""
         entries = self.book.list_entries(self.dataset_name)
         answered = {entry.key for entry in entries if entry.kind in (ANSWERED, RETRIED)}
-        charged = [entry.key for entry in entries if entry.kind == CHARGED and entry.body_data["plan"] == plan]
-        return next((key for key in reversed(charged) if key not in answered), None)
+        charged = (entry for entry in reversed(entries) if entry.kind == CHARGED)
+        return [entry for entry in charged if entry.key not in answered]
 
     def _charge_claim(self, connection: Connection, claim: Claim, series: str | None, costs: dict[str, Any]) -> Outcome:
         """Return the entry of a claim, found or new, or the refusal; and the entry that was written, if any."""

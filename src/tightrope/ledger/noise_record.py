@@ -53,6 +53,8 @@ class NoiseRecord:
     avoidable_noise: float | None = None
     bounds_splits: bool = False
     """As in the ``NoiseAllocation``: how the losses of persons with many rows are bounded."""
+    planning_rule: int = 1
+    """The rule by which relative noise sizes were planned: entries before rule 2 do not state it."""
 
     @property
     def composed_units(self) -> tuple[CompositionGroup, ...]:
@@ -83,6 +85,7 @@ class NoiseRecord:
         figures = {"alternatives": dict(self.alternatives), "spare": self.avoidable_noise}
         # Left out if False, so that older texts stay as they are.
         figures |= {"bounds_splits": True} if self.bounds_splits else {}
+        figures |= {"planning_rule": self.planning_rule} if self.planning_rule > 1 else {}
         tables = [_table_data(table) for table in numbers]
         return canonical_json({"window": window, "units": units, "tables": tables, **figures})
 
@@ -103,7 +106,8 @@ class NoiseRecord:
         step_reach = data["window"]
         window = None if step_reach is None else LossLattice(float(step_reach[0]), int(step_reach[1]))
         units, choices = (tuple(parts) for parts in zip(*pairs, strict=True))
-        return cls(units, choices, window, data["alternatives"], data["spare"], data.get("bounds_splits", False))
+        figures = data["alternatives"], data["spare"], data.get("bounds_splits", False), data.get("planning_rule", 1)
+        return cls(units, choices, window, *figures)
 
     def compose_loss_pmf(self, window: LossLattice, times: int = 1) -> LossPMF:
         """Return the composed distribution of ``times`` such releases on a lattice, with losses rounded up."""

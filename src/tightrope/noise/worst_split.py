@@ -377,8 +377,21 @@ def lattice_unit(units: Sequence[CompositionGroup], size: float) -> int:
     common_multiple = math.lcm(*(spec.eighths for spec in specs))
     if all(spec.whole_rows for spec in specs):
         return common_multiple
+    if not all(_has_usual_size(spec) for spec in specs):
+        wanted_units = (_wanted_steps(spec, size) * spec.eighths for spec in specs if not spec.whole_rows)
+        return common_multiple * max(1, math.ceil(max(wanted_units) / common_multiple))
     wanted_steps = min(RESOLUTION / size, MOST_ROW_STEPS)
     return common_multiple * max(1, math.ceil(8 * wanted_steps / common_multiple))
+
+
+def _has_usual_size(spec: NoiseSpec) -> bool:
+    """Return whether the relative size is a power of 2, or 3 times one, in eighths: as all of ``EIGHTHS``."""
+    return spec.eighths // (spec.eighths & -spec.eighths) in (1, 3)
+
+
+def _wanted_steps(spec: NoiseSpec, size: float) -> float:
+    """Return the number of steps per row over which the noise of a vector should extend."""
+    return min(RESOLUTION / (size * spec.noise_size), MOST_ROW_STEPS)
 
 
 def noise_requirements(units: Sequence[CompositionGroup], size: float, delta: float) -> list[NoiseRequirement]:
@@ -386,6 +399,7 @@ def noise_requirements(units: Sequence[CompositionGroup], size: float, delta: fl
     delta_per_spec, unit = delta / len(all_noise_specs(units)), lattice_unit(units, size)
     max_steps = math.inf if unit <= COMMON else 4 * min(RESOLUTION / size, MOST_ROW_STEPS)
     max_box_steps = BOX_RESOLUTION / size
+    all_usual = all(map(_has_usual_size, all_noise_specs(units)))
     requirements = []
     for group in units:
         bounds = group.split_bounds
@@ -396,6 +410,9 @@ def noise_requirements(units: Sequence[CompositionGroup], size: float, delta: fl
             steps = unit // spec.eighths
             while steps > max_steps and steps % 2 == 0:
                 steps //= 2
+            if not all_usual:
+                most_steps = max(1, min(steps, math.floor(4 * _wanted_steps(spec, size))))
+                steps = next(divisor for divisor in range(most_steps, 0, -1) if steps % divisor == 0)
             if spec.dimension > 1:
                 max_steps_of_box = math.floor(min(BOX_STEPS / bounds.largest_part, max_box_steps / spec.noise_size))
                 # The largest divisor of the steps that is not too many for the box, at least 1.

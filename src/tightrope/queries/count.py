@@ -63,7 +63,7 @@ class count(RowCountQuery):
     """The number of rows in each group of ``by``.
 
     ``keys`` lists the groups (values of one column, tuples of several, or column → values for every combination);
-    if left out, they are discovered. ``weight=4`` asks for half the noise of weight 1, to the nearest available size.
+    if left out, they are discovered. ``weight=4`` asks for half the relative error of weight 1 in the same plan.
     ``max_rows_per_group`` and ``max_groups`` override the session's bounds; ``QueryOptions`` describes all keywords.
     Raises ``PlanError`` for an invalid parameter.
 

@@ -26,9 +26,9 @@ from tightrope.tables.schema import Schema
 Keys = tuple[tuple[object, ...], ...]
 NESTED_TYPES = (list, tuple, dict, set, frozenset)
 MOST_KEYS = 1_000_000
-MAX_WEIGHT = 64
-"""Largest weight, and the inverse of the smallest: sizes of noise reach from an eighth to eight times the usual."""
 """Maximum number of keys in a plan: each is a row of the answer."""
+MAX_WEIGHT = 64
+"""Largest weight, and the inverse of the smallest: relative errors reach from an eighth to eight times the usual."""
 
 
 def listed_keys(keys: object, by: tuple[str, ...]) -> Keys | None:
@@ -219,7 +219,7 @@ class QueryOptions:
     If left out, they are discovered, or listed if the expressions have few values (months, parts of a range).
     """
     weight: float = field(default=1.0, compare=False)
-    """Importance, from 1/64 to 64: 4 asks for half the noise of weight 1 in the same plan, to the nearest size."""
+    """Importance, from 1/64 to 64: 4 asks for half the error of weight 1, both relative to the errors alone."""
     name: str | None = field(default=None, compare=False)
     """The query's name, unique in a plan; by default made of its kind, columns and groups."""
     max_rows_per_group: int | None = field(default=None, compare=False)
@@ -287,9 +287,9 @@ class CheckedOptions:
             raise PlanError("where", type(where).__name__, "a condition", 'such as where="distance > 500"')
         max_rows_per_group, max_groups = options.max_rows_per_group, options.max_groups
         keys = listed_keys(options.keys, by)
-        weight = check_positive("weight", options.weight, "1 is the usual weight, 4 asks for half the noise")
+        weight = check_positive("weight", options.weight, "1 is the usual weight, 4 asks for half the relative error")
         if not 1 / MAX_WEIGHT <= weight <= MAX_WEIGHT:
-            remedy = "noise is an eighth to eight times that of weight 1; ask fewer questions, or use two plans"
+            remedy = "errors are an eighth to eight times those of weight 1; ask fewer questions, or use two plans"
             raise PlanError("weight", options.weight, f"from 1/{MAX_WEIGHT} to {MAX_WEIGHT}", remedy)
         name = options.name
         if name is None:

@@ -360,20 +360,22 @@ class CountedQuantile:
         "Where the noisy count is below 1, the quantile is suppressed and the interval is the whole range.",
     )
 
-    @property
-    def statistic_names(self) -> tuple[str, str]:
-        """The names of the vectors, which queries of one weight share."""
-        size = nearest_eighths(self.size)
-        return f"{BLOCK} {size}", f"{CELL} {size}"
+    @staticmethod
+    def statistic_names(noises: Noises) -> tuple[str, str]:
+        """Return the names of both vectors among these: queries share them, also of several weights."""
+        outer, inner = (next(name for name in noises if name.startswith(statistic)) for statistic in (BLOCK, CELL))
+        return outer, inner
 
     def noisy_statistics(self) -> tuple[NoisyStatistic, ...]:
         """Return the counts by block and by cell. A row is in one of each."""
-        outer, inner = self.statistic_names
+        size = nearest_eighths(self.size)
+        outer, inner = f"{BLOCK} {size}", f"{CELL} {size}"
         return _block_counts(outer, BLOCK, self.size, CELLS), _block_counts(inner, CELL, self.size, 1)
 
     def estimate(self, integers: Integers, noises: Noises) -> Record:
         """Return the number where the estimated excess crosses zero; ``usable`` is the noisy number of values."""
-        blocks, cells = (np.asarray(integers[name], dtype=np.float64) for name in self.statistic_names)
+        outer, inner = self.statistic_names(noises)
+        blocks, cells = (np.asarray(integers[name], dtype=np.float64) for name in (outer, inner))
         usable = int(blocks.sum())
         if usable < 1:
             return {"value": None, "lower": self.grid.low, "upper": self.grid.high, "usable": usable}
@@ -381,7 +383,7 @@ class CountedQuantile:
         excess = edges.estimate_excess(blocks, cells.reshape(BLOCKS, CELLS))
         lower, upper = self.grid.cell_bounds(*edges.likely_cells(excess))
         position = edges.zero_crossing(excess)
-        is_heap = has_heaped_values(cells, int(position), noises[self.statistic_names[1]].mean_absolute)
+        is_heap = has_heaped_values(cells, int(position), noises[inner].mean_absolute)
         value = self.grid.representative_value(int(position)) if is_heap else self.grid.edge_value(position)
         return {"value": value, "lower": min(lower, value), "upper": max(upper, value), "usable": usable}
 
@@ -398,7 +400,7 @@ class CountedQuantile:
         return self._edge_excess(noises).lower_tail_bound(people)
 
     def _edge_excess(self, noises: Noises) -> EdgeExcess:
-        outer, inner = (noises[name] for name in self.statistic_names)
+        outer, inner = (noises[name] for name in self.statistic_names(noises))
         return EdgeExcess.from_noises(outer, inner, self.q)
 
 

@@ -54,11 +54,17 @@ class QueryGroup:
 
     @classmethod
     def from_queries(
-        cls, queries_by_position: Mapping[int, Query], person: PrivacyUnit, person_term: Term | None
+        cls,
+        queries_by_position: Mapping[int, Query],
+        person: PrivacyUnit,
+        person_term: Term | None,
+        *,
+        weighted: bool,
     ) -> Self:
         """Return the group of these resolved queries, which have the same rows, groups, keys and bounds.
 
-        ``person_term`` is the column or expression that identifies the person of a row.
+        ``person_term`` is the column or expression that identifies the person of a row. ``weighted``: as in
+        ``group_queries``.
         """
         questions, positions = tuple(queries_by_position.values()), tuple(queries_by_position)
         first = questions[0]
@@ -68,7 +74,7 @@ class QueryGroup:
             sizes = [
                 vector.noise_spec.eighths
                 for query in questions
-                for vector in query.noisy_statistics()
+                for vector in _statistics_of(query, weighted=weighted)
                 if vector.counts_rows
             ]
             usual_count = row_count(KEY_COUNT, 1.0)
@@ -82,7 +88,7 @@ class QueryGroup:
         vectors_by_query = {}
         for number, question in enumerate(questions):
             vectors: dict[str, NoisyStatistic] = {}
-            for statistic in question.noisy_statistics():
+            for statistic in _statistics_of(question, weighted=weighted):
                 vector = statistic
                 if statistic.over_all_groups:  # a person contributes all of their rows
                     vector = replace(vector, sensitivity=statistic.sensitivity * bounds.max_rows)
@@ -202,6 +208,12 @@ class QueryGroup:
         return tuple(groups)
 
 
+def _statistics_of(query: Query, *, weighted: bool) -> tuple[NoisyStatistic, ...]:
+    """Return the noisy vectors of a query, with the relative sizes of its own weight or of weight 1."""
+    asked = query.asked if weighted else replace(query.asked, weight=1.0)
+    return query.with_fields(asked=asked).noisy_statistics()
+
+
 def declared_bounds(person: PrivacyUnit) -> ContributionBounds:
     """Return the contribution bounds of a session. Raises ``InputError`` if the privacy unit lacks one of them."""
     if person.max_rows is None or person.max_rows_per_group is None or person.max_groups is None:
@@ -246,10 +258,16 @@ def _person_value_bounds(person: PrivacyUnit, declared: ContributionBounds, ques
 
 
 def group_queries(
-    questions: Sequence[Query], person: PrivacyUnit, schema: Schema, where: Term | None = None
+    questions: Sequence[Query],
+    person: PrivacyUnit,
+    schema: Schema,
+    where: Term | None = None,
+    *,
+    weighted: bool = True,
 ) -> tuple[QueryGroup, ...]:
     """Return the queries, resolved, checked and grouped by rows, groups, keys and bounds; ``where`` applies to all.
 
+    ``weighted``: relative noise sizes are those of the weights; otherwise all are those of weight 1.
     Raises ``SchemaError`` for a column that is missing or of the wrong type, ``PlanError`` for repeated names,
     ``InputError`` for an expression that cannot be parsed.
     """
@@ -294,7 +312,7 @@ def group_queries(
             remedy = "ask tr.count too, with the same by, where, max_rows_per_group and max_groups"
             raise PlanError("questions", together[0].asked.name, "another question, whose groups are shown", remedy)
     return tuple(
-        QueryGroup.from_queries(queries_by_position, person, person_term)
+        QueryGroup.from_queries(queries_by_position, person, person_term, weighted=weighted)
         for queries_by_position in queries_by_group.values()
     )
 

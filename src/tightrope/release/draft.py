@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Context, Decimal
 from fractions import Fraction
@@ -51,6 +51,7 @@ from tightrope.tables.expressions.conditions import Cut
 
 if TYPE_CHECKING:
     from tightrope.accounting.privacy_loss import PrivacyLoss
+    from tightrope.release.planner import Planner
     from tightrope.tables import PublicTable
 
 Tasks = tuple[QueryGroup, ...]
@@ -157,6 +158,12 @@ class NoisePlan:
     """Answers about the same rows; their released values are made consistent, at no cost."""
     possible_arrangements: tuple[Tasks, ...] = ()
     """The possible arrangements of the noise, if there are several; the best one is chosen for each budget."""
+    planner: Planner | None = None
+    """The planner that made the draft, which also plans for other budgets; None for a draft made by hand."""
+    planning_rule: int = 1
+    """The number of the rule for relative noise sizes (``release.planner``), which a ledger records."""
+    former: Callable[[], NoisePlan] | None = None
+    """Returns the draft by the rule before; None if it is equal."""
 
     comparisons: tuple[comparison, ...] = ()
     """Differences and ratios of the answers, computed from what is released."""
@@ -254,9 +261,10 @@ class NoisePlan:
         return {**row, "attack_success": success, "answers": answers}
 
     def _with_budget(self, budget: Budget) -> NoisePlan:
-        tasks, allocation = allocate_best_arrangement(
-            self.possible_arrangements or (self.tasks,), budget, compare=False
-        )
+        arrangements = self.possible_arrangements or (self.tasks,)
+        if self.planner is not None and self.planning_rule > 1:  # relative sizes depend on the budget
+            arrangements, _ = self.planner.arrange_questions(budget)
+        tasks, allocation = allocate_best_arrangement(arrangements, budget, compare=False)
         return replace(self, tasks=tasks, allocation=allocation, budget=budget)
 
     def accuracy_frontier(self) -> list[dict[str, Any]]:
@@ -280,12 +288,23 @@ class NoisePlan:
             "budget": plain_data(BudgetPart.from_budget(self.budget)),
             "budget_fraction": str(self.share),
             "neighbors": neighbors_data(self.person),
-            "answers": [self.answer_data(accuracy) for accuracy in self.query_accuracies],
+            "answers": [
+                {**self.answer_data(accuracy), "alone": alone}
+                for accuracy, alone in zip(self.query_accuracies, self._errors_alone, strict=True)
+            ],
             "alternatives": self.noise_alternatives,
             "table": None if budgets is None else self.accuracy_table(budgets),
             "bias_check": planned_bias_check(self.tasks, self.noises_by_task, self.costs),
+            "planning_rule": self.planning_rule,
         }
         return PLANNED.convert_data(data, PlannedRelease)
+
+    @cached_property
+    def _errors_alone(self) -> list[dict[str, Any] | None]:
+        """What each question would have alone, in the order of ``questions``; None if that is not known."""
+        if self.planner is None:
+            return [None] * len(self.questions)
+        return self.planner.compare_with_alone(self)
 
     @property
     def noise_alternatives(self) -> list[dict[str, Any]]:

@@ -182,6 +182,7 @@ def noise_record_of(draft: NoisePlan) -> NoiseRecord:
         allocation.alternatives,
         allocation.avoidable_noise,
         allocation.bounds_splits,
+        draft.planning_rule,
     )
 
 
@@ -260,6 +261,39 @@ def release_claim(draft: NoisePlan, key: str, audience: str | None) -> Claim:
     )
 
 
+UNUSED_KEY = "any"
+"""The key of a claim of which only the digest of its plan is used."""
+
+
+def draft_under_key(account: Account, draft: NoisePlan, key: str, audience: str | None) -> NoisePlan:
+    """Return the draft, or the same questions by the planning rule before if the key was charged for that."""
+    if draft.former is None:
+        return draft
+    try:
+        account.find_charge(release_claim(draft, key, audience))
+    except InputError:
+        former = draft.former()
+        try:
+            account.find_charge(release_claim(former, key, audience))
+        except InputError:
+            return draft
+        return former
+    return draft
+
+
+def unanswered_draft(account: Account, draft: NoisePlan, audience: str | None) -> tuple[NoisePlan, str | None]:
+    """Return the key of an equal release that was charged but never answered, or None, and its draft.
+
+    If there is none, the planning rule before is tried, too.
+    """
+    key = account.unanswered_key(release_claim(draft, UNUSED_KEY, audience).plan)
+    if key is None and draft.former is not None and account.has_unanswered_charge:
+        former = draft.former()
+        key = account.unanswered_key(release_claim(former, UNUSED_KEY, audience).plan)
+        draft = draft if key is None else former
+    return draft, key
+
+
 def with_ledger_entry(certificate: ReleaseCertificate, entry: Entry, account: Account) -> ReleaseCertificate:
     """Return the certificate with the ledger entry of its charge."""
     state, series = account.state_after(entry), entry.body_data["series"]
@@ -316,12 +350,17 @@ class LedgerAccount(SingleUseObject):
         self._set_parts(_account=account, claim=claim, _draft=draft, _series=series)
         self._set_parts(_charging=False, _process=os.getpid())
 
+    @property
+    def draft(self) -> NoisePlan:
+        """The draft that is charged."""
+        return self._draft
+
     def unanswered_release(self) -> LedgerAccount | None:
         """Return the account of an equal release that was charged but never answered; None without one."""
-        unanswered_key = self._account.unanswered_key(self.claim.plan)
-        if unanswered_key is None:
+        draft, key = unanswered_draft(self._account, self._draft, self.claim.audience)
+        if key is None:
             return None
-        return LedgerAccount(self._account, replace(self.claim, key=unanswered_key), self._draft, self._series)
+        return LedgerAccount(self._account, release_claim(draft, key, self.claim.audience), draft, self._series)
 
     def refuse_fork(self) -> None:
         """Raise ``InsufficientBudgetError`` in a forked copy of the process that made the plan."""

@@ -421,7 +421,7 @@ def forecast_release(file: PlanFile, plan: Plan, key: str | None = None) -> Ledg
         refusal: str | None = None
         verdict = []
         # For a series: its progress. Else: whether a release would be accepted now.
-        from tightrope.release.execution import release_claim
+        from tightrope.release.execution import draft_under_key, release_claim, unanswered_draft
 
         section = file.document.ledger
         if section.series_length is not None:
@@ -432,10 +432,11 @@ def forecast_release(file: PlanFile, plan: Plan, key: str | None = None) -> Ledg
             elif key is None:
                 refusal = f"all {done} releases of the series {section.series!r} are done"
         else:
-            claim = release_claim(plan.draft, secrets.token_hex(8) if key is None else key, section.audience)
+            draft = plan.draft if key is None else draft_under_key(account, plan.draft, key, section.audience)
+            claim = release_claim(draft, secrets.token_hex(8) if key is None else key, section.audience)
             if account.find_charge(claim) is not None:
                 verdict = [f"The release {key!r} was already charged: its answers would be written again at no cost."]
-            elif key is None and account.unanswered_key(claim.plan) is not None:
+            elif key is None and unanswered_draft(account, plan.draft, section.audience)[1] is not None:
                 verdict = ["A release of this plan was charged but not finished: the next run finishes it at no cost."]
             elif (refused := account.find_refusal(claim)) is not None:
                 refusal = str(refused)

@@ -371,7 +371,7 @@ budget_fraction = {fraction}
 # bias_check: at most this fraction of the budget estimates the bias from limiting rows and clamping values; 0: none.
 bias_check = 0.02
 
-# The questions share the budget. weight = 4 gives one of them half the noise of those with weight = 1.
+# The questions share the budget. weight = 4 gives one of them half the relative error of those with weight = 1.
 [[question]]
 kind = "count"
 name = "total"

@@ -88,6 +88,23 @@ def bias_check_lines(costs: PlannedCosts | None) -> list[str]:
     return [header, *dict.fromkeys(counts), summary]
 
 
+def alone_text(answer: PlannedAnswer) -> str:
+    """Return a line on the error that a question would have alone, and what a larger weight buys; empty if unknown.
+
+    It is empty, too, where other questions hardly change the error.
+    """
+    part = answer.alone
+    if part is None:
+        return ""
+    rows = "" if part.rows is None else f"with {part.rows:,} rows ± {positional_text(part.half_width_95, 3, UP)}; "
+    alone, weighted = positional_text(part.alone, 2, UP), positional_text(part.weighted, 2, UP)
+    buys = ""
+    if part.weight > answer.weight:
+        times = positional_text(part.others_times, 3, UP)
+        buys = f"; with weight = {part.weight:g} about ± {weighted}, and errors of other answers times {times}"
+    return f"{rows}alone it would be ± {alone}{buys}"
+
+
 def shared_answer_notes(answers: Sequence[PlannedAnswer]) -> list[str]:
     """Return the notes that all of several answers share: they are shown once, below the answers."""
     first = answers[0].notes if len(answers) > 1 else ()
@@ -118,4 +135,5 @@ def _answer_text(answer: PlannedAnswer, answers: Sequence[PlannedAnswer], notes_
         width = "unbounded" if half_width is None else f"± {positional_text(half_width, 2, UP)}"
         shown = f"{MARGIN} {width}" if size.suppressed <= PROBABLY else "probably suppressed"
         lines.append(f"  with {size.rows:,} rows: {shown}{suppression}")
+    lines += [f"  {alone}" for alone in [alone_text(answer)] if alone]
     return "\n".join([*lines, *(f"  {note}" for note in answer.notes if note not in notes_of_all)])

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self, final
 from tightrope.documents.budget import Budget, BudgetFraction, Number, decimal_fraction, float_at_most, fraction_text
 from tightrope.documents.escaping import escape_control_chars
 from tightrope.documents.privacy_unit import PrivacyUnit
-from tightrope.errors import InputError, InsufficientBudgetError, LedgerError, PlanError
+from tightrope.errors import InputError, InsufficientBudgetError, LedgerError
 from tightrope.ledger import Account, Ledger
 from tightrope.ledger.chain import sha256_hex
 from tightrope.ledger.identity import SeriesClaim, series_release_key
@@ -21,25 +21,18 @@ from tightrope.ledger.noise_record import NoiseRecord
 from tightrope.numerics.checks import check_integer
 from tightrope.queries.comparisons import comparison
 from tightrope.queries.options import unwrap_expression
-from tightrope.queries.query_group import group_queries
 from tightrope.release.accounts import InMemoryAccount, SessionCharges, SingleUseObject, refuse_release_key
-from tightrope.release.bias_check import add_diagnostic_counts, bias_check_fraction
+from tightrope.release.bias_check import bias_check_fraction
 from tightrope.release.build_answers import TableRelease
-from tightrope.release.consistency import find_related_answers
 from tightrope.release.draft import (
     NoisePlan,
     Tasks,
     allocate_best_arrangement,
     composition_groups_of,
-    group_sizes,
-    list_arrangements,
 )
 from tightrope.release.draft_search import (
-    accuracy_target,
     allocation_from_noise,
     budget_of_moment_share,
-    draft_by_moments,
-    minimal_budget_for,
     moment_limit_of_budget,
     noise_of_equal_releases,
 )
@@ -48,11 +41,13 @@ from tightrope.release.execution import (
     add_total_limit,
     charged_budget_ratio,
     dataset_identity,
+    draft_under_key,
     plan_digest,
     release_claim,
     spent_budget,
 )
 from tightrope.release.plan import Plan
+from tightrope.release.planner import Planner
 from tightrope.release.series_dates import (
     SeriesDate,
     date_conditions,
@@ -63,23 +58,17 @@ from tightrope.release.series_dates import (
 )
 from tightrope.release.settings import (
     UnitSpec,
-    check_delta,
     privacy_unit_with_bounds,
     refuse_column_name,
     resolve_privacy_unit,
 )
 from tightrope.tables import Expression, PublicTableSource, attach_public_tables, open_source
-from tightrope.tables.memory import check_row_memory
 
 if TYPE_CHECKING:
-    from decimal import Decimal
-
     from tightrope.ledger import Limit
-    from tightrope.noise.allocation import NoiseAllocation
     from tightrope.queries.options import Given
     from tightrope.queries.query import Query
     from tightrope.queries.query_group import QueryGroup
-    from tightrope.release.consistency import ConsistencyPlan
     from tightrope.release.suggest import SuggestedBounds, SuggestedRows
     from tightrope.tables import Table
     from tightrope.tables.expressions.tree import ExpressionTree
@@ -130,16 +119,25 @@ class Series(SingleUseObject):
             draft_for_date(draft, condition, session._table)  # a date that cannot be asked is refused before it costs
         audience = session._audience
         limit = moment_limit_of_budget(account)
-        planned = draft if limit is None else replace(draft, budget=limit.budget.scale_by(draft.share))
         dates = "".join(f"\n{condition}" for condition in conditions)
-        plan_digest_text = sha256_hex(f"{plan_digest(planned, audience)} {times}{dates}")
-        description = describe_series(draft, times, conditions)
+
+        def digest_of(planned: NoisePlan) -> str:
+            planned = planned if limit is None else replace(planned, budget=limit.budget.scale_by(planned.share))
+            return sha256_hex(f"{plan_digest(planned, audience)} {times}{dates}")
+
+        plan_digest_text = digest_of(draft)
         reservation = account.find_reservation(key)
+        recorded_digest = None if reservation is None else reservation[0].body_data["plan"]
+        if recorded_digest not in (None, plan_digest_text) and draft.former is not None:
+            former = draft.former()
+            if digest_of(former) == recorded_digest:
+                draft, plan_digest_text = former, recorded_digest
+        description = describe_series(draft, times, conditions)
         if reservation is not None:
             noise_record = NoiseRecord.from_text(reservation[1])
         else:
             noise_record = _series_noise(draft, limit, times)
-        if reservation is not None and reservation[0].body_data["plan"] != plan_digest_text:
+        if reservation is not None and recorded_digest != plan_digest_text:
             recorded = reservation[0].body_data.get("description", {})
             raise InputError.from_text("key", series_difference(key, recorded, description))
         promised_budget = (
@@ -217,7 +215,8 @@ class Series(SingleUseObject):
 def _series_noise(draft: NoisePlan, limit: Limit | None, times: int) -> NoiseRecord:
     """Return the least noise of one of ``times`` equal releases that together meet the draft's budget or share."""
     if limit is not None:
-        return noise_of_equal_releases(tuple(composition_groups_of(draft.tasks)), limit, draft.share, times)
+        noise_of_one = noise_of_equal_releases(tuple(composition_groups_of(draft.tasks)), limit, draft.share, times)
+        return replace(noise_of_one, planning_rule=draft.planning_rule)
     tasks, joint_allocation = allocate_best_arrangement(_draft_arrangements(draft), draft.budget, times=times)
     composition_groups = tuple(composition_groups_of(tasks))
     noise_of_one = NoiseRecord(
@@ -227,6 +226,7 @@ def _series_noise(draft: NoisePlan, limit: Limit | None, times: int) -> NoiseRec
         joint_allocation.alternatives,
         joint_allocation.avoidable_noise,
         joint_allocation.bounds_splits,
+        draft.planning_rule,
     )
     return noise_of_one.on_finer_lattice(float_at_most(draft.budget.delta))
 
@@ -244,19 +244,6 @@ def _reserved_arrangement(draft: NoisePlan, noise_record: NoiseRecord) -> tuple[
 
 def _draft_arrangements(draft: NoisePlan) -> tuple[Tasks, ...]:
     return draft.possible_arrangements or (draft.tasks,)
-
-
-def _check_comparisons(comparisons: Sequence[comparison], tasks: Tasks) -> tuple[comparison, ...]:
-    """Return the comparisons; raises ``PlanError`` if the answers cannot be compared, or a name is repeated."""
-    queries = [question for task in tasks for question in task.ordered_queries]
-    if not isinstance(comparisons, (list, tuple)) or not all(isinstance(one, comparison) for one in comparisons):
-        expected = "a list of comparisons such as tr.comparison('difference', 'a', 'b')"
-        raise PlanError("comparisons", type(comparisons).__name__, expected)
-    for index, compared in enumerate(comparisons):
-        compared.check_answers(queries)
-        if any(compared.name == other.name for other in comparisons[:index]):
-            raise PlanError("name", compared.name, "a different name for each comparison", "give one of them another")
-    return tuple(comparisons)
 
 
 @final
@@ -364,7 +351,9 @@ class Session(SingleUseObject):
     def resumed(self, plan: Plan) -> Plan:
         """Return the plan of an equal release that was charged but never answered, at no further cost, or this plan."""
         earlier = plan._account.unanswered_release() if isinstance(plan._account, LedgerAccount) else None
-        return plan if earlier is None else Plan(plan.draft, earlier, plan._table_release)
+        return (
+            plan if earlier is None else Plan(earlier.draft, earlier, replace(plan._table_release, draft=earlier.draft))
+        )
 
     def __repr__(self) -> str:
         noun, column = escape_control_chars(self._person.means), self._person.column
@@ -430,67 +419,19 @@ class Session(SingleUseObject):
         if budget.total_variation == 0:
             text = "attack_success = 0.5 allows only answers that ignore the data; use a larger value, such as 0.51"
             raise InputError.from_text("budget", text)
-        arrangements_with_checks, consistency = self._arrange_questions(questions, where, bias_check)
-        tasks = arrangements_with_checks[0]
-        check_delta(budget, tasks)
-        planned_comparisons = _check_comparisons(comparisons, tasks) if comparisons else ()
-        public_tables = self._table.public_tables_used_by([task.table_request for task in tasks])
-        goal, sizes = accuracy_target(questions, margin_of_error, expected_rows), group_sizes(expected_rows)
-        largest_fraction = decimal_fraction(budget_fraction)
-
-        def draft_for(allocation: NoiseAllocation, draft_budget: Budget, fraction: Decimal) -> NoisePlan:
-            return NoisePlan(
-                tasks,
-                allocation,
-                draft_budget,
-                fraction,
-                self._person,
-                sizes,
-                public_tables,
-                bias_check_fraction(bias_check),
-                consistency,
-                comparisons=planned_comparisons,
-            )
-
-        limit = moment_limit_of_budget(self._account)
-        if limit is not None:
-            return self._issue_plan(draft_by_moments(limit, tasks, draft_for, largest_fraction, goal), key)
-
-        def draft_for_budget(
-            draft_budget: Budget, fraction: Decimal, *, compare: bool = True, like: NoisePlan | None = None
-        ) -> NoisePlan:
-            previous = None if like is None else (like.tasks, like.allocation)
-            draft_tasks, allocation = allocate_best_arrangement(
-                arrangements_with_checks, draft_budget, compare=compare, like=previous
-            )
-            return replace(
-                draft_for(allocation, draft_budget, fraction),
-                tasks=draft_tasks,
-                possible_arrangements=arrangements_with_checks,
-            )
-
-        draft = (
-            draft_for_budget(budget, largest_fraction)
-            if goal is None
-            else minimal_budget_for(draft_for_budget, goal, self._budget, largest_fraction)
+        planner = Planner(
+            self._table,
+            self._person,
+            questions,
+            None if where is None else unwrap_expression(where),
+            bias_check_fraction(bias_check),
+            self._budget,
+            decimal_fraction(budget_fraction),
+            budget,
+            moment_limit_of_budget(self._account),
+            comparisons,
         )
-        return self._issue_plan(draft, key)
-
-    def _arrange_questions(
-        self, questions: Sequence[Query], where: Given | None, bias_check: Number
-    ) -> tuple[tuple[tuple[QueryGroup, ...], ...], ConsistencyPlan]:
-        """Return the possible arrangements of the noise, with the counts of the bias check, and the related answers."""
-        condition = None if where is None else unwrap_expression(where)
-        query_groups = group_queries(questions, self._person, self.schema, condition)
-        consistency = find_related_answers(query_groups, self.schema)
-        consistent_names = {name for answer_set in consistency.joined for name in answer_set.answers}
-        arrangements = tuple(
-            add_diagnostic_counts(arrangement, bias_check_fraction(bias_check), self.schema)
-            for arrangement in list_arrangements(query_groups, consistent_names)
-        )
-        for request in (task.table_request for arrangement in arrangements for task in arrangement):
-            check_row_memory(request, self.schema)
-        return arrangements, consistency
+        return self._issue_plan(planner.make_draft(margin_of_error, expected_rows), key)
 
     def suggest_bounds(
         self, column: Given, *, budget_fraction: BudgetFraction, where: Given | None = None
@@ -535,6 +476,8 @@ class Session(SingleUseObject):
     def _issue_plan(self, draft: NoisePlan, key: str | None) -> Plan:
         """Return the draft as a plan that is charged to this session, or to the ledger under a key."""
         if self._account is not None:
+            if key is not None:
+                draft = draft_under_key(self._account, draft, key, self._audience)
             return self._plan_in_ledger(self._account, draft, secrets.token_hex(8) if key is None else key)
         refuse_release_key(key)
         return Plan(draft, InMemoryAccount(self._charges, draft.charge), self._table_release(draft))

@@ -1,0 +1,369 @@
+"""The planner: drafts of questions about one table, with relative noise sizes by a numbered rule.
+
+Rule 2 makes *relative* errors even: with equal weights, each error is the same multiple of the error that the question
+would have alone. What a question needs alone is the size of the noise with which it would meet the plan's whole budget
+by itself. The formula for it is the smaller of two: Laplace noise, whose losses add up, and Gaussian noise, whose
+squares do. It only sets the relative sizes: the noise itself is searched and certified with them. Sizes are rounded by
+at most 2 % to multiples 1/n of one size, n integers, so that all losses share one lattice.
+
+Rule 1, of releases that ledgers recorded before rule 2, gives all noise one size in rows, divided by √weight.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from functools import cached_property, lru_cache
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from scipy.special import ndtri
+
+from tightrope.accounting.distributions.gaussian import gaussian_mu
+from tightrope.documents.budget import Budget, Number
+from tightrope.errors import InputError, InsufficientBudgetError, PlanError
+from tightrope.noise.allocation import MAX_NOISE_ROWS, NoiseAllocation, allocate_noise
+from tightrope.noise.families import NORMAL_DEVIATION_RATIO
+from tightrope.noise.worst_split import CompositionGroup, nearest_eighths
+from tightrope.queries.accuracy import Accuracy
+from tightrope.queries.comparisons import comparison
+from tightrope.queries.options import MAX_WEIGHT
+from tightrope.queries.query import Query
+from tightrope.queries.query_group import QueryGroup, group_queries
+from tightrope.queries.statistics import NoisyStatistic
+from tightrope.release.bias_check import add_diagnostic_counts
+from tightrope.release.consistency import ConsistencyPlan, find_related_answers
+from tightrope.release.draft import (
+    NoisePlan,
+    Tasks,
+    allocate_best_arrangement,
+    composition_groups_of,
+    group_sizes,
+    list_arrangements,
+)
+from tightrope.release.draft_search import accuracy_target, draft_by_moments, minimal_budget_for
+from tightrope.release.settings import check_delta
+from tightrope.tables.memory import check_row_memory
+
+if TYPE_CHECKING:
+    from tightrope.documents.privacy_unit import PrivacyUnit
+    from tightrope.ledger import Limit
+    from tightrope.tables import Table
+    from tightrope.tables.expressions.expression import Term
+
+ONE_SIZE_RULE, EVEN_ERRORS_RULE = 1, 2
+"""The rules for relative noise sizes, by the number that a ledger records; entries without a number have the first."""
+SIZE_TOLERANCE, MAX_DENOMINATOR = 0.02, 25
+"""Relative tolerance of noise sizes, and the largest integer that the largest size is divided by."""
+USUAL_SIZE = 2
+"""Position of the group size for which errors alone are stated, among the sizes of a plan."""
+WEIGHT_STEP, NOTICEABLE_MULTIPLE = 4, 1.05
+"""A plan says what this many times the weight would buy, if the error is at least this multiple of the error alone."""
+EQUAL_NEEDS = 1e-9
+"""Needs that differ by less are equal."""
+MAX_SIZE_RATIO = 8
+"""The largest noise of a plan has at most this many times ``MAX_NOISE_ROWS``, as with a weight of 1/64."""
+
+
+@dataclass(frozen=True, eq=False)  # not slotted: the groups are computed once
+class Planner:
+    """Plans the least noise for questions about one table, within a fraction of a budget.
+
+    ``limit``, if given, composes by moments.
+    """
+
+    table: Table
+    person: PrivacyUnit
+    questions: Sequence[Query]
+    where: Term | None
+    bias_check: Decimal
+    whole_budget: Budget
+    fraction: Decimal
+    budget: Budget
+    """The fraction of the whole budget, exactly."""
+    limit: Limit | None = None
+    comparisons: Sequence[comparison] = ()
+    rule: int = EVEN_ERRORS_RULE
+
+    def make_draft(
+        self, margin_of_error: Mapping[str, Number | str] | None = None, expected_rows: int | None = None
+    ) -> NoisePlan:
+        """Return the draft with the least noise, or with the smallest budget that meets the margins of error."""
+        arrangements, consistency = self.arrange_questions(self.budget)
+        tasks = arrangements[0]
+        check_delta(self.budget, tasks)
+        comparisons = _check_comparisons(self.comparisons, tasks) if self.comparisons else ()
+        public_tables = self.table.public_tables_used_by([task.table_request for task in tasks])
+        goal, sizes = accuracy_target(self.questions, margin_of_error, expected_rows), group_sizes(expected_rows)
+        rule = self.rule_at(self.budget)
+
+        def former() -> NoisePlan:
+            return replace(self, rule=ONE_SIZE_RULE).make_draft(margin_of_error, expected_rows)
+
+        def draft_for(allocation: NoiseAllocation, budget: Budget, fraction: Decimal) -> NoisePlan:
+            return NoisePlan(
+                tasks,
+                allocation,
+                budget,
+                fraction,
+                self.person,
+                sizes,
+                public_tables,
+                self.bias_check,
+                consistency,
+                comparisons=comparisons,
+                planner=self,
+                planning_rule=rule,
+                former=None if rule == ONE_SIZE_RULE else former,
+            )
+
+        if self.limit is not None:
+            return draft_by_moments(self.limit, tasks, draft_for, self.fraction, goal)
+
+        def draft_for_budget(
+            budget: Budget, fraction: Decimal, *, compare: bool = True, like: NoisePlan | None = None
+        ) -> NoisePlan:
+            previous = None if like is None else (like.tasks, like.allocation)
+            chosen_tasks, allocation = allocate_best_arrangement(arrangements, budget, compare=compare, like=previous)
+            draft = draft_for(allocation, budget, fraction)
+            return replace(draft, tasks=chosen_tasks, possible_arrangements=arrangements)
+
+        if goal is None:
+            return draft_for_budget(self.budget, self.fraction)
+        return minimal_budget_for(draft_for_budget, goal, self.whole_budget, self.fraction)
+
+    def rule_at(self, budget: Budget) -> int:
+        """Return the first rule that gives the noise of this plan the same relative sizes."""
+        if self.rule == ONE_SIZE_RULE:
+            return ONE_SIZE_RULE
+        former, planned = self._groups_of_one_size, self._sized_groups(budget)
+        is_same = all(a.noisy_statistics == b.noisy_statistics for a, b in zip(former, planned, strict=True))
+        return ONE_SIZE_RULE if is_same else EVEN_ERRORS_RULE
+
+    def arrange_questions(self, budget: Budget) -> tuple[tuple[Tasks, ...], ConsistencyPlan]:
+        """Return the possible arrangements of the noise, with the counts of the bias check, and the related answers."""
+        query_groups, schema = self._sized_groups(budget), self.table.schema
+        consistency = find_related_answers(query_groups, schema)
+        consistent_names = {name for answer_set in consistency.joined for name in answer_set.answers}
+        arrangements = tuple(
+            add_diagnostic_counts(arrangement, self.bias_check, schema)
+            for arrangement in list_arrangements(query_groups, consistent_names)
+        )
+        for request in (task.table_request for arrangement in arrangements for task in arrangement):
+            check_row_memory(request, schema)
+        return arrangements, consistency
+
+    @cached_property
+    def _groups_of_one_size(self) -> tuple[QueryGroup, ...]:
+        return group_queries(self.questions, self.person, self.table.schema, self.where, weighted=True)
+
+    @cached_property
+    def _unweighted_groups(self) -> tuple[QueryGroup, ...]:
+        return group_queries(self.questions, self.person, self.table.schema, self.where, weighted=False)
+
+    def _sized_groups(self, budget: Budget) -> tuple[QueryGroup, ...]:
+        if self.rule == ONE_SIZE_RULE or sum(len(task.ordered_queries) for task in self._groups_of_one_size) == 1:
+            return self._groups_of_one_size
+        return with_even_errors(self._unweighted_groups, budget)
+
+    def compare_with_alone(self, plan: NoisePlan) -> list[dict[str, Any] | None]:
+        """Return, for each of several questions of a plan, its half-width alone, and what a larger weight would buy."""
+        if len(self.questions) == 1:
+            return [None]
+        rows = plan.sizes[min(USUAL_SIZE, len(plan.sizes) - 1)]
+        both = [
+            (accuracy, self._accuracy_alone(question, plan))
+            for accuracy, question in zip(plan.query_accuracies, self.questions, strict=True)
+        ]
+        multiples = [math.inf if alone is None else noise_multiple(accuracy, alone) for accuracy, alone in both]
+        parts: list[dict[str, Any] | None] = []
+        for (accuracy, alone), multiple in zip(both, multiples, strict=True):
+            width, width_alone = (
+                None if one is None else one.errors_at_size(rows)["half_width_95"] for one in (accuracy, alone)
+            )
+            if width is None or width_alone is None or not NOTICEABLE_MULTIPLE <= multiple < math.inf:
+                parts.append(None)
+                continue
+            weight = min(WEIGHT_STEP * accuracy.question.asked.weight, MAX_WEIGHT)
+            ratio = math.sqrt(weight / accuracy.question.asked.weight)
+            others_times = _others_times(multiples, multiple, ratio)
+            parts.append(
+                {
+                    "rows": None if accuracy.uniform_error else rows,
+                    "half_width_95": width,
+                    "alone": width_alone,
+                    "weight": weight,
+                    "weighted": min(width, width_alone * multiple * others_times / ratio),
+                    "others_times": others_times,
+                }
+            )
+        return parts
+
+    def _accuracy_alone(self, question: Query, plan: NoisePlan) -> Accuracy | None:
+        """Return the errors of one of the questions by itself, with a plan's budget; None if it needs others."""
+        planner = replace(self, questions=[question], rule=ONE_SIZE_RULE)
+        try:
+            arrangements, consistency = planner.arrange_questions(plan.budget)
+            groups = tuple(tuple(composition_groups_of(tasks)) for tasks in arrangements)
+            index, allocation = _allocation_alone(groups, plan.budget)
+        except (InputError, InsufficientBudgetError):
+            return None
+        alone = replace(plan, tasks=arrangements[index], allocation=allocation, sums=consistency)
+        return alone.query_accuracies[0]
+
+
+def noise_multiple(accuracy: Accuracy, alone: Accuracy) -> float:
+    """Return how many times as large the first noise of a question in a plan is as that of the question alone."""
+    noise, noise_alone = accuracy.own_noises[0], alone.own_noises[0]
+    return noise.mean_absolute / noise_alone.mean_absolute if noise_alone.mean_absolute > 0 else math.inf
+
+
+def _others_times(multiples: Sequence[float], multiple: float, ratio: float) -> float:
+    """Return how many times as large the other errors become if one gets ``ratio`` times as accurate beside them.
+
+    Budgets add up like the inverse of the multiples for Laplace noise, and of their squares for Gaussian noise. The
+    noise of the plan is like the one whose sum is closer to 1.
+    """
+    added, squared = (math.fsum(one**-power for one in multiples) for power in (1, 2))
+    power = 1 if abs(math.log(added)) <= abs(math.log(squared)) else 2
+    total = added if power == 1 else squared
+    return float(((total + (ratio**power - 1) * multiple**-power) / total) ** (1 / power))
+
+
+@lru_cache(maxsize=64)
+def _allocation_alone(
+    arrangements: tuple[tuple[CompositionGroup, ...], ...], budget: Budget
+) -> tuple[int, NoiseAllocation]:
+    """Return the position of the arrangement with the smallest error and its noise, without a comparison of others."""
+    allocations = [allocate_noise(groups, budget, compare=False) for groups in arrangements]
+    return min(enumerate(allocations), key=lambda pair: pair[1].total_error)
+
+
+# Relative sizes.
+
+
+def with_even_errors(tasks: Sequence[QueryGroup], budget: Budget) -> tuple[QueryGroup, ...]:
+    """Return unweighted tasks with noise sizes such that equal weights have equal errors relative to those alone.
+
+    Weight w divides a question's relative error by √w. Raises ``InsufficientBudgetError`` if a noise would be useless.
+    """
+    questions = [(task, question) for task in tasks for question in task.ordered_queries]
+    needs = [alone_size(_task_of_query(task, question).composition_groups, budget) for task, question in questions]
+    least = min(needs)
+    factors = {
+        question: (1.0 if need <= least * (1 + EQUAL_NEEDS) else need / least) / math.sqrt(question.asked.weight)
+        for (_, question), need in zip(questions, needs, strict=True)
+    }
+    sizes_by_task = [_requested_sizes(task, factors) for task in tasks]
+    sizes = sorted({size for sizes in sizes_by_task for size in sizes.values()})
+    rounded = dict(zip(sizes, commensurate_sizes(sizes), strict=True))
+    sized = tuple(
+        _with_sizes(task, {vector: rounded[size] for vector, size in requested.items()})
+        for task, requested in zip(tasks, sizes_by_task, strict=True)
+    )
+    _refuse_useless_noise(sized, budget)
+    return sized
+
+
+def alone_size(groups: Sequence[CompositionGroup], budget: Budget) -> float:
+    """Return about the least common size of noise with which these groups alone meet the budget.
+
+    >>> from tightrope.noise.worst_split import NoiseSpec, SplitBounds
+    >>> count = CompositionGroup((NoiseSpec("count", 8, True),), SplitBounds(60, 60, 60))
+    >>> alone_size([count], Budget(epsilon=1, delta=1e-6))
+    60.0
+    """
+    added, squared = 0.0, 0.0
+    for group in groups:
+        bounds = group.split_bounds
+        full, remainder = divmod(bounds.most_rows, bounds.largest_part)
+        squared_rows = full * bounds.largest_part**2 + remainder**2
+        # The errors of a box are those of its numbers, of which each has the requested size.
+        added += bounds.most_rows * math.fsum(1 / spec.noise_size for spec in group.noise_specs)
+        squared += squared_rows * math.fsum(1 / spec.noise_size**2 for spec in group.noise_specs)
+    sizes = []
+    for epsilon, delta in budget.rounded_points:
+        candidates = [added / epsilon] if epsilon > 0 else []
+        if delta > 0:
+            mu = gaussian_mu(epsilon, delta) if epsilon > 0 else 2 * float(ndtri((1 + delta) / 2))
+            candidates.append(math.sqrt(squared) / mu / NORMAL_DEVIATION_RATIO)
+        sizes.append(min(candidates))
+    return max(sizes)
+
+
+def commensurate_sizes(sizes: Sequence[float]) -> list[int]:
+    """Return the sizes in a common unit, as integers, within 2 % up to a common factor.
+
+    In eighths if possible; otherwise the largest size is divided by integers.
+
+    >>> commensurate_sizes([0.5, 1.0]), commensurate_sizes([1.0, 60.0]), commensurate_sizes([0.1, 0.3162, 1.0])
+    ([4, 8], [1, 60], [8, 25, 80])
+    """
+    eighths = [nearest_eighths(size) for size in sizes]
+    if all(abs(math.log(8 * size / unit)) <= SIZE_TOLERANCE for size, unit in zip(sizes, eighths, strict=True)):
+        return eighths
+    ratios = [max(sizes) / size for size in sizes]
+    for denominator in range(1, MAX_DENOMINATOR + 1):
+        divisors = [round(denominator * ratio) for ratio in ratios]
+        if all(
+            abs(divisor / (denominator * ratio) - 1) <= SIZE_TOLERANCE
+            for divisor, ratio in zip(divisors, ratios, strict=True)
+        ):
+            break
+    common = math.lcm(*divisors)
+    return [common // divisor for divisor in divisors]
+
+
+def _task_of_query(task: QueryGroup, question: Query) -> QueryGroup:
+    """Return the task as if it had only this question."""
+    return replace(task, vectors_by_query=MappingProxyType({question: task.vectors_by_query[question]}))
+
+
+def _requested_sizes(task: QueryGroup, factors: Mapping[Query, float]) -> dict[NoisyStatistic, float]:
+    """Return the size of each vector: its own times the least factor of the questions that use it."""
+    sizes: dict[NoisyStatistic, float] = {}
+    for vector in task.noisy_statistics:
+        users = [question for question, vectors in task.vectors_by_query.items() if vector in vectors.values()]
+        sizes[vector] = vector.noise_spec.noise_size * min(factors[user] for user in users or task.ordered_queries)
+    return sizes
+
+
+def _with_sizes(task: QueryGroup, eighths: Mapping[NoisyStatistic, int]) -> QueryGroup:
+    """Return the task with these relative sizes."""
+
+    def with_size(vector: NoisyStatistic) -> NoisyStatistic:
+        return replace(vector, noise_spec=replace(vector.noise_spec, eighths=eighths[vector]))
+
+    vectors_by_query = {
+        question: MappingProxyType({name: with_size(vector) for name, vector in vectors.items()})
+        for question, vectors in task.vectors_by_query.items()
+    }
+    key_count = None if task.key_count is None else with_size(task.key_count)
+    return replace(task, vectors_by_query=MappingProxyType(vectors_by_query), key_count=key_count)
+
+
+def _refuse_useless_noise(tasks: Sequence[QueryGroup], budget: Budget) -> None:
+    """Raise ``InsufficientBudgetError`` if the largest noise of the tasks would need too long tables."""
+    groups = composition_groups_of(tasks)
+    largest = max(spec.noise_size for group in groups for spec in group.noise_specs)
+    rows = alone_size(groups, budget) * largest
+    if not rows <= MAX_SIZE_RATIO * MAX_NOISE_ROWS:
+        raise InsufficientBudgetError(
+            f"{budget} needs noise of about {rows:.3g} rows in an answer; raise {budget.asked[0]}, ask fewer "
+            "questions, or use fewer rows of each person"
+        )
+
+
+def _check_comparisons(comparisons: Sequence[comparison], tasks: Tasks) -> tuple[comparison, ...]:
+    """Return the comparisons; raises ``PlanError`` if the answers cannot be compared, or a name is repeated."""
+    queries = [question for task in tasks for question in task.ordered_queries]
+    if not isinstance(comparisons, (list, tuple)) or not all(isinstance(one, comparison) for one in comparisons):
+        expected = "a list of comparisons such as tr.comparison('difference', 'a', 'b')"
+        raise PlanError("comparisons", type(comparisons).__name__, expected)
+    for index, compared in enumerate(comparisons):
+        compared.check_answers(queries)
+        if any(compared.name == other.name for other in comparisons[:index]):
+            raise PlanError("name", compared.name, "a different name for each comparison", "give one of them another")
+    return tuple(comparisons)
