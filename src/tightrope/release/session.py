@@ -163,7 +163,8 @@ class Series(SingleUseObject):
             noise_record = NoiseRecord.from_text(first_reservation[1])
         arrangement = _reserved_arrangement(draft, noise_record)
         series_draft = replace(draft, tasks=arrangement, budget=Budget(**entry.body_data["kept"]))
-        series_draft = replace(series_draft, allocation=allocation_from_noise(noise_record))
+        # The errors of one question alone, or with another budget, would not be those of a series.
+        series_draft = replace(series_draft, allocation=allocation_from_noise(noise_record), planner=None)
         return cls(session, account, series_draft, entry.body_data["times"], key, conditions)
 
     @property
