@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import final
+from typing import Self, final
 
 from tightrope.queries.column_query import ColumnQuery, clamped_text
 from tightrope.queries.comparisons import LinearEstimate, NoiseWeight
 from tightrope.queries.intervals import OUTSIDE, IndependentPair, RatioWidths
-from tightrope.queries.query import Integers, Noises, Record
+from tightrope.queries.moment_estimates import centered_factor, centered_sum
+from tightrope.queries.moments import SpreadQuery
+from tightrope.queries.query import Integers, Noises, Query, Record
 from tightrope.queries.statistics import Noise, NoisyStatistic, column_grid, rounding_error, value_count, value_sum
-from tightrope.tables.request import FixedPoint
+from tightrope.tables.request import FixedPoint, FixedProduct
 
 CENTERED_SUM, USABLE = "sum", "usable"
 COUNT_NOISE = 2.0
@@ -30,6 +33,9 @@ class mean(ColumnQuery):
     >>> mean("age", bounds=(0, 120), by=["city", "sex"]).name
     'mean_age_by_city_sex'
     """
+
+    beside_spread: bool = field(default=False, init=False, compare=False)
+    """True if the sum is shared with a variance or standard deviation, which has a finer grid."""
 
     kind = "mean"
     comparable = True
@@ -58,9 +64,19 @@ class mean(ColumnQuery):
     def noisy_statistics(self) -> tuple[NoisyStatistic, ...]:
         """Return the centered sum and the number of usable values."""
         size = self.asked.relative_noise_size
-        return value_sum(CENTERED_SUM, self.term, self.fixed_point_grid, size), value_count(
-            USABLE, self.term, size * COUNT_NOISE
+        total = value_sum(CENTERED_SUM, self.term, self.fixed_point_grid, size)
+        if self.beside_spread:
+            factor = centered_factor("bounds", self.clamp_bounds)
+            total = centered_sum(CENTERED_SUM, self.term, factor, None, size)
+        return total, value_count(USABLE, self.term, size * COUNT_NOISE)
+
+    def specialize(self, together: Sequence[Query]) -> Self:
+        """Return the query; beside a variance or standard deviation of the same values it uses their sum."""
+        beside = any(
+            isinstance(one, SpreadQuery) and (one.term, one.clamp_bounds) == (self.term, self.clamp_bounds)
+            for one in together
         )
+        return self.with_fields(beside_spread=beside)
 
     def estimate(self, integers: Integers, noises: Noises, outside: float = OUTSIDE) -> Record:
         """Return midpoint + noisy centered sum / noisy count, clamped to the range; suppressed if the count is below 1.
@@ -69,7 +85,7 @@ class mean(ColumnQuery):
         """
         low, high = self.clamp_bounds
         middle, total, usable = (
-            self.fixed_point_grid.center * noises[CENTERED_SUM].step_size,
+            _middle_of_sum(noises[CENTERED_SUM]),
             integers[CENTERED_SUM] * noises[CENTERED_SUM].step_size,
             integers[USABLE],
         )
@@ -84,12 +100,12 @@ class mean(ColumnQuery):
         """Return midpoint + noisy centered sum / noisy count; None if the count is below 1."""
         if integers[USABLE] < 1:
             return None
-        step, center = noises[CENTERED_SUM].step_size, self.fixed_point_grid.center
+        step = noises[CENTERED_SUM].step_size
         return LinearEstimate(
             integers[CENTERED_SUM] * step,
             (NoiseWeight(noises[CENTERED_SUM], step), NoiseWeight(noises[USABLE], 0.0, 1.0)),
             bottom=integers[USABLE],
-            offset=center * step,
+            offset=_middle_of_sum(noises[CENTERED_SUM]),
             allowance=step + rounding_error(self.clamp_bounds),
             possible=self.clamp_bounds,
         )
@@ -105,6 +121,14 @@ class mean(ColumnQuery):
     def suppression_probability(self, noises: Noises, people: int) -> float:
         """Return P(the noisy count is below 1)."""
         return noises[USABLE].lower_tail_probability(-people)
+
+
+def _middle_of_sum(total: Noise) -> float:
+    """Return the number from which the values of a centered sum are counted."""
+    fixed_point = total.vector.measure.fixed_point
+    if isinstance(fixed_point, FixedProduct):
+        return fixed_point.factors[0].middle
+    return 0.0 if fixed_point is None else fixed_point.center * total.step_size
 
 
 def centered_interval(total: float, usable: int, noises: Noises, outside: float = OUTSIDE) -> tuple[float, float]:

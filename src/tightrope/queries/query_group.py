@@ -85,7 +85,7 @@ class QueryGroup:
         questions = tuple(question.specialize(questions) for question in questions)
         bounds = replace(bounds_for_query(person, first), person_column=person_term)
         where = first.asked.row_condition
-        vectors_by_query = {}
+        vectors_by_query: dict[Query, Mapping[str, NoisyStatistic]] = {}
         for number, question in enumerate(questions):
             vectors: dict[str, NoisyStatistic] = {}
             for statistic in _statistics_of(question, weighted=weighted):
@@ -96,6 +96,7 @@ class QueryGroup:
                     vector = vector.with_name(f"{number} {statistic.statistic_name}")
                 vectors[statistic.statistic_name] = key_count if key_count and statistic.counts_rows else vector
             vectors_by_query[question] = MappingProxyType(vectors)
+        vectors_by_query = vectors_by_query if weighted else _with_shared_statistics(vectors_by_query)
         cells = None if first.cell_expression is None else first.cell_expression.cell_count
         return cls(
             MappingProxyType(vectors_by_query),
@@ -212,6 +213,38 @@ def _statistics_of(query: Query, *, weighted: bool) -> tuple[NoisyStatistic, ...
     """Return the noisy vectors of a query, with the relative sizes of its own weight or of weight 1."""
     asked = query.asked if weighted else replace(query.asked, weight=1.0)
     return query.with_fields(asked=asked).noisy_statistics()
+
+
+def _with_shared_statistics(
+    vectors_by_query: Mapping[Query, Mapping[str, NoisyStatistic]],
+) -> dict[Query, Mapping[str, NoisyStatistic]]:
+    """Return the vectors with equal measures of several queries as one, with the smallest of their noise sizes.
+
+    Each row changes it once, so that it is charged once. Answers that add up keep vectors of their own, because least
+    squares needs independent noise; so do numbers that may share the noise of a box.
+    """
+    shared: dict[object, NoisyStatistic] = {}
+    for question, vectors in vectors_by_query.items():
+        for vector in vectors.values():
+            if (key := _sharing_key(question, vector)) is not None:
+                first = shared.setdefault(key, vector)
+                eighths = min(first.noise_spec.eighths, vector.noise_spec.eighths)
+                shared[key] = replace(first, noise_spec=replace(first.noise_spec, eighths=eighths))
+    return {
+        question: MappingProxyType(
+            {name: shared.get(_sharing_key(question, vector), vector) for name, vector in vectors.items()}
+        )
+        for question, vectors in vectors_by_query.items()
+    }
+
+
+def _sharing_key(question: Query, vector: NoisyStatistic) -> object:
+    """Return a key that is equal for vectors of equal integers, or None for a vector that is not shared."""
+    is_separate = question.adds_up or question.boxes or vector.over_all_groups or vector.needs_own_draw
+    if is_separate or vector.counts_rows:
+        return None
+    measure = vector.measure
+    return type(measure), measure.column, measure.fixed_point, measure.second_column, vector.sensitivity
 
 
 def declared_bounds(person: PrivacyUnit) -> ContributionBounds:
