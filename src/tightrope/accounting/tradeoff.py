@@ -168,9 +168,6 @@ class SinhScale:
     def epsilon_at(self, position: float) -> float:
         return self.origin + self.unit * math.sinh(position)
 
-    def scaled_position(self, epsilon: float) -> float:
-        return math.asinh((epsilon - self.origin) / self.unit)
-
     @classmethod
     def around_minimum(cls, rough: RealFunction, start: float, floor: float) -> SinhScale:
         """Return a scale around the minimum of a rough bound; the unit is the distance at which it rises by half."""
@@ -238,7 +235,9 @@ def _minimizing_epsilon(height: RealFunction, scale: SinhScale, ends: tuple[floa
     def height_at(position: float) -> float:
         return height(scale.epsilon_at(position))
 
-    low, middle, high = bracket_minimum(height_at, *(scale.scaled_position(end) for end in (*ends, HIGHEST)))
+    low, middle, high = bracket_minimum(
+        height_at, *(math.asinh((end - scale.origin) / scale.unit) for end in (*ends, HIGHEST))
+    )
     result = scipy.optimize.minimize_scalar(height_at, bounds=(low, high), method="bounded", options={"xatol": error})
     return scale.epsilon_at(min((middle, float(result.x)), key=height_at))
 

@@ -75,11 +75,6 @@ class AtomicFile:
             self.handle, self.path = _open_named_file(self.target)
             _write_to_disk(self.handle, content)
 
-    def move_into_place(self) -> None:
-        """To its name, in one step."""
-        if self.path is not None:
-            self.path.replace(self.target)
-
     def discard_file(self) -> None:
         """Let go of it; what was not placed is gone."""
         with suppress(OSError):
@@ -116,7 +111,9 @@ class ReservedFiles:
         for name, text in texts.items():
             self.parts[name].write_content(text.encode() if isinstance(text, str) else text)
         for name in texts:
-            self.parts[name].move_into_place()
+            part = self.parts[name]
+            if part.path is not None:
+                part.path.replace(part.target)
         _sync_folder(self.folder)
 
 

@@ -550,16 +550,17 @@ def results_columns(result: ReleaseResult, *, show_dates: bool = False) -> dict[
     def values_of(name: str) -> list[Any]:
         return [record.get(name) for _, record in rows]
 
-    def measures_of(name: str, rounding: Rounding) -> list[Any]:
-        return [
-            _shown_measure(record.get(name), answer.unit if show_dates else None, rounding) for answer, record in rows
-        ]
-
     return {
         QUESTION: [answer.name for answer, _ in rows],
         STATISTIC: [titles[answer.name] for answer, _ in rows],
         **{column: values_of(name) for column, name in _key_columns(result).items()},
-        **{name: measures_of(name, rounding) for name, rounding in zip(MEASURES, ROUNDINGS, strict=True)},
+        **{
+            name: [
+                _shown_measure(record.get(name), answer.unit if show_dates else None, rounding)
+                for answer, record in rows
+            ]
+            for name, rounding in zip(MEASURES, ROUNDINGS, strict=True)
+        },
         **{name: values_of(name) for name in charged},
         **({MISSING: missing} if any(missing) else {}),
     }

@@ -61,11 +61,6 @@ class Account:
         """Return the declarations of the dataset in the order in which they were recorded."""
         return self.book.read_transaction(self._declarations_in)
 
-    def check_identity(self) -> None:
-        """Raise ``InputError`` if this session's declaration contradicts a recorded one."""
-        for recorded in self.declarations():
-            recorded.check_same_as(self.declaration)
-
     def check_declaration(self, limits: Sequence[Limit]) -> None:
         """Raise ``InputError`` unless these are the limits of the ledger."""
         recorded, found = ({limit.name: limit for limit in limit_list} for limit_list in (self.limits, limits))
@@ -481,7 +476,8 @@ class Ledger:
         if known is None:
             self._warn_about_similar_datasets(identity)
         account = Account(self.book, known or self.book.write_entry(run_transaction), identity)
-        account.check_identity()
+        for recorded in account.declarations():
+            recorded.check_same_as(account.declaration)
         account.check_declaration(limits)
         return account
 

@@ -440,17 +440,13 @@ class EntryBook:
         last, now = chain.last_entry(connection), self._clock()
         return now if last is None or now >= last.time else last.time
 
-    def head_file_entry(self) -> tuple[int, str] | None:
-        """Return the number and the hash of the last entry in the head file; None without a head file."""
-        return None if self._head_file is None else self._head_file.last_seen_entry()
-
     def close(self) -> None:
         """Close the file or the connections."""
         self._store.close()
 
     def _refuse_older_copy(self, connection: Connection) -> None:
         """Raise ``LedgerError`` unless the ledger contains the entry that the head file records."""
-        recorded = self.head_file_entry()
+        recorded = None if self._head_file is None else self._head_file.last_seen_entry()
         if self._head_file is None or recorded is None:
             return
         found = chain.entry_at(connection, recorded[0])

@@ -206,10 +206,6 @@ class NoiseSearch:
             self.groups, losses, shifts, self.loss_lattice(size, resolution), fullest=self.only_fullest_split
         )
 
-    def _meets_points(self, total: LossPMF) -> bool:
-        """Return whether a composed distribution meets every point, with the margin."""
-        return self._largest_excess(total) <= 0
-
     def _largest_excess(self, total: LossPMF) -> float:
         """Return the largest log of δ divided by the allowed δ, less the margin; at most 0 if every point is met."""
         points = [
@@ -282,13 +278,13 @@ class NoiseSearch:
                 total = self._total_loss(losses, trial_size, FINE_POINTS)
             except InputError:  # a shift beyond the listed part of an unbounded table: larger sizes list more
                 continue
-            if self._meets_points(total) and self._rounded_loss_meets_points(loss := _symmetric_loss(total.to_atoms())):
+            if self._largest_excess(total) > 0:
+                continue
+            loss = _symmetric_loss(total.to_atoms())
+            # the loss of the whole table rounds its points once more
+            if all(float(loss.delta(epsilon)) <= delta for epsilon, delta in self.private_points):
                 return self._selected_noise(families, tables, trial_size), loss, total.window
         raise NoTableError(f"no integer table meets {self.budget}; use a larger delta")
-
-    def _rounded_loss_meets_points(self, loss: PrivacyLoss) -> bool:
-        """Return whether the recorded loss meets the points, rounding included: this matters for δ below 1e−11."""
-        return all(float(loss.delta(epsilon)) <= delta for epsilon, delta in self.private_points)
 
     def _selected_noise(
         self, families: Sequence[NoiseFamily], tables: Sequence[AnyTable], size: float

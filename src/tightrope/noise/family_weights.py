@@ -95,7 +95,11 @@ class FloatWeights:
         if len(p) <= MOST_ATOMS:
             return LossCells.from_atoms(logs - log_q, p, lost, lost)
         starts = np.arange(0, len(p), -(-len(p) // MOST_ATOMS))
-        lower, upper = self._cell_loss_bounds(logs - log_q, starts)
+        losses = logs - log_q
+        if self._is_log_concave:  # then losses are ascending
+            lower, upper = losses[starts], losses[np.append(starts[1:], len(losses)) - 1]
+        else:
+            lower, upper = np.minimum.reduceat(losses, starts), np.maximum.reduceat(losses, starts)
         p, q = np.add.reduceat(p, starts), np.add.reduceat(q, starts)
         # The cells have the same masses under P and Q; if all losses of a cell are equal, its mass is at the upper end.
         upper = np.maximum(lower, upper)
@@ -114,12 +118,6 @@ class FloatWeights:
             1 + offsets // self.tail_width
         )
         return probabilities, logs, np.concatenate([logs, log_continued])[shift:], 0.0
-
-    def _cell_loss_bounds(self, losses: Floats, starts: Indices) -> tuple[Floats, Floats]:
-        """Return the least and the largest loss of each cell; losses of a log-concave distribution are ascending."""
-        if self._is_log_concave:
-            return losses[starts], losses[np.append(starts[1:], len(losses)) - 1]
-        return np.minimum.reduceat(losses, starts), np.maximum.reduceat(losses, starts)
 
     @cached_property
     def _is_log_concave(self) -> bool:

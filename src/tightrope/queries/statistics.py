@@ -68,11 +68,6 @@ def rounding_error(bounds: tuple[float, float]) -> float:
     return ROUNDING_ULPS * math.ulp(max(map(abs, bounds)))
 
 
-def row_sensitivity(fixed: FixedPoint) -> int:
-    """Return the largest change of the integer sum by adding or removing one row, from the integers at both ends."""
-    return max(abs(fixed.to_units(fixed.lower)), abs(fixed.to_units(fixed.upper)), 1)
-
-
 CONFIDENCE = 0.95
 WHY_CHOSEN = "a choice costs no more than Laplace noise in the number of rows below, however many cells there are"
 
@@ -148,9 +143,8 @@ def value_count(name: str, column: Term, size: float) -> NoisyStatistic:
 
 def value_sum(name: str, column: Term, fixed: FixedPoint, size: float) -> NoisyStatistic:
     """Return the sum of a column's values on a grid; its sensitivity follows from the integers at both ends."""
-    return NoisyStatistic(
-        Measure(name, column, fixed), NoiseSpec("sum", nearest_eighths(size), False), row_sensitivity(fixed)
-    )
+    sensitivity = max(abs(fixed.to_units(fixed.lower)), abs(fixed.to_units(fixed.upper)), 1)
+    return NoisyStatistic(Measure(name, column, fixed), NoiseSpec("sum", nearest_eighths(size), False), sensitivity)
 
 
 def cell_choice(name: str, choice: QuantileChoice, size: float) -> NoisyStatistic:

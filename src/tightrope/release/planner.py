@@ -159,14 +159,11 @@ class Planner:
     def _groups_of_one_size(self) -> tuple[QueryGroup, ...]:
         return group_queries(self.questions, self.person, self.table.schema, self.where, weighted=True)
 
-    @cached_property
-    def _unweighted_groups(self) -> tuple[QueryGroup, ...]:
-        return group_queries(self.questions, self.person, self.table.schema, self.where, weighted=False)
-
     def _sized_groups(self, budget: Budget) -> tuple[QueryGroup, ...]:
         if self.rule == ONE_SIZE_RULE or sum(len(task.ordered_queries) for task in self._groups_of_one_size) == 1:
             return self._groups_of_one_size
-        return with_even_errors(self._unweighted_groups, budget)
+        groups = group_queries(self.questions, self.person, self.table.schema, self.where, weighted=False)
+        return with_even_errors(groups, budget)
 
     def compare_with_alone(self, plan: NoisePlan) -> list[dict[str, Any] | None]:
         """Return, for each of several questions of a plan, its half-width alone, and what a larger weight would buy."""
@@ -250,7 +247,16 @@ def with_even_errors(tasks: Sequence[QueryGroup], budget: Budget) -> tuple[Query
     Weight w divides a question's relative error by √w. Raises ``InsufficientBudgetError`` if a noise would be useless.
     """
     questions = [(task, question) for task in tasks for question in task.ordered_queries]
-    needs = [alone_size(_task_of_query(task, question).composition_groups, budget) for task, question in questions]
+    needs = [
+        alone_size(
+            # the task as if it had only this question
+            replace(
+                task, vectors_by_query=MappingProxyType({question: task.vectors_by_query[question]})
+            ).composition_groups,
+            budget,
+        )
+        for task, question in questions
+    ]
     least = min(needs)
     factors = {
         question: (1.0 if need <= least * (1 + EQUAL_NEEDS) else need / least) / math.sqrt(question.asked.weight)
@@ -314,11 +320,6 @@ def commensurate_sizes(sizes: Sequence[float]) -> list[int]:
             break
     common = math.lcm(*divisors)
     return [common // divisor for divisor in divisors]
-
-
-def _task_of_query(task: QueryGroup, question: Query) -> QueryGroup:
-    """Return the task as if it had only this question."""
-    return replace(task, vectors_by_query=MappingProxyType({question: task.vectors_by_query[question]}))
 
 
 def _requested_sizes(task: QueryGroup, factors: Mapping[Query, float]) -> dict[NoisyStatistic, float]:

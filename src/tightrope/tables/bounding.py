@@ -11,7 +11,7 @@ contribution per measure, ``value0, value1, ...``. Users' column names do not oc
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import reduce
@@ -209,11 +209,6 @@ def totals_by_group(rows: ProjectedRows, request: Request) -> ir.Table:
 def with_value_key(rows: ProjectedRows, name: str) -> ProjectedRows:
     """Return the rows that have the named value, with that value as a further key and without contributions."""
     return ProjectedRows(rows.table.filter(rows.table[name].notnull()), (*rows.keys, name), ())
-
-
-def select_digests(entries: Iterable[object]) -> tuple[str, ...]:
-    """Return the key entries that are digests of long texts, each once."""
-    return tuple(key for key in dict.fromkeys(entries) if isinstance(key, str) and len(key) == DIGEST)
 
 
 def texts_with_digests(source: SourceRows, term: Term, digests: Sequence[str]) -> ir.Table:

@@ -69,17 +69,13 @@ class FixedPoint:
             raise InputError("step", self.step, "a step that a double can hold", "use a larger step")
         if isinstance(self.center, bool) or not isinstance(self.center, int):
             raise InputError("center", self.center, "a whole number of steps")
-        self._check_overflow()
-
-    def _check_overflow(self) -> None:
-        """Raise ``InputError`` unless every intermediate value of every row fits in 64 bits, for all data."""
+        # every intermediate value of every row must fit in 64 bits, for all data
         largest_quotient = max(abs(bound / float(self.step)) for bound in (self.lower, self.upper))
-        largest_units = max(abs(self.center), self._largest_units()) if largest_quotient < MAX_FIXED_POINT else math.inf
+        largest_units = math.inf
+        if largest_quotient < MAX_FIXED_POINT:
+            largest_units = max(abs(self.center), *(abs(self.to_units(end)) for end in (self.lower, self.upper)))
         if not largest_units <= MAX_FIXED_POINT:
             raise InputError("step", self.step, "large enough that values stay below 2**62 steps", "use a larger step")
-
-    def _largest_units(self) -> int:
-        return max(abs(self.to_units(self.lower)), abs(self.to_units(self.upper)))
 
     def to_units(self, x: float) -> int:
         """Return ``R(x)`` as the engine computes it. Infinities are clamped; NaN raises ``InputError``."""

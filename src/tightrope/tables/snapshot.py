@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from tightrope.errors import EngineError, InputError
 from tightrope.tables import bounding
-from tightrope.tables.backends.column_types import decode_key, person_identity
+from tightrope.tables.backends.column_types import DIGEST, decode_key, person_identity
 from tightrope.tables.backends.registry import backend_for
 from tightrope.tables.bounding import ProjectedRows, check_request, row_bound_decides
 from tightrope.tables.engine_calls import engine_call
@@ -160,7 +160,8 @@ def _texts_by_digest(
     """Return, for each key column, the long texts by their digests, for the digests that occur in keys."""
     texts: list[dict[object, str]] = []
     for index, term in enumerate(request.by):
-        digests = bounding.select_digests(key[index] for key in keys)
+        entries = dict.fromkeys(key[index] for key in keys)
+        digests = tuple(entry for entry in entries if isinstance(entry, str) and len(entry) == DIGEST)
         if not digests:
             texts.append({})
             continue

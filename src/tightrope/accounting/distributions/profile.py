@@ -277,7 +277,8 @@ class MonotoneBrackets:
             new = ~self._has_brackets(epsilons)
             at, ends = epsilons[new], np.column_stack((low, high))[new]
             indices = np.searchsorted(self._epsilons, at)
-            ends = self._clip_to_neighbors(indices, ends)
+            neighbors = np.vstack(([np.inf, np.inf], self._ends, [-np.inf, -np.inf]))
+            ends = np.minimum(np.maximum(ends, neighbors[indices + 1]), neighbors[indices])
             falling = np.maximum.accumulate(ends[::-1, 0])[::-1], np.minimum.accumulate(ends[:, 1])
             self._epsilons = np.insert(self._epsilons, indices, at)
             self._ends = np.insert(self._ends, indices, np.column_stack(falling), axis=0)
@@ -287,9 +288,3 @@ class MonotoneBrackets:
         inside = indices < len(self._epsilons)
         inside[inside] = self._epsilons[indices[inside]] == epsilons[inside]
         return inside
-
-    def _clip_to_neighbors(self, indices: NDArray[np.intp], ends: Floats) -> Floats:
-        """Clip to at most the end at the next smaller ε, and at least the one at the next larger ε."""
-        neighbors = np.vstack(([np.inf, np.inf], self._ends, [-np.inf, -np.inf]))
-        clipped: Floats = np.minimum(np.maximum(ends, neighbors[indices + 1]), neighbors[indices])
-        return clipped

@@ -100,16 +100,14 @@ class ClosedFormMethod(Method):
 
     def _forward_side(self, *, ahead: bool) -> DirectionTail | None:
         if ahead not in self.sides:
-            law = self.law if ahead else self._reverse_side()
+            law: LossDistribution | None = self.law
+            if not ahead and self.mirror is not None:
+                law = self.mirror()
+            elif not ahead:
+                has_reverse = not isinstance(self.law, Atoms) or self.law.has_exact_reverse
+                law = self.law.reverse_distribution() if has_reverse else None
             self.sides[ahead] = None if law is None else DirectionTail.from_law(law)
         return self.sides[ahead]
-
-    def _reverse_side(self) -> LossDistribution | None:
-        if self.mirror is not None:
-            return self.mirror()
-        return (
-            None if isinstance(self.law, Atoms) and not self.law.has_exact_reverse else self.law.reverse_distribution()
-        )
 
 
 def choose_method(total: Composition) -> Method:

@@ -181,12 +181,6 @@ class PlateauTail:
         """Raw weight of the whole tail: first · width / (1 − r)."""
         return self.first * self.width * ONE // (ONE - self.ratio)
 
-    def integer_tail(self, escape_in: int) -> Tail:
-        """Return the tail as integer weights: block cells (1 − r) r^i / width, rounded down; the rest escapes."""
-        top = (ONE - self.ratio) // self.width
-        block = tuple(level * TOTAL >> DIGITS for level in self.cell_levels(top))
-        return Tail(block, escape_in, TOTAL - sum(block))
-
 
 class TableFields(NamedTuple):
     """The fields of a ``NoiseTable``, in its order: integer weights out of 2¹²⁸, the tail, ideal spacings of losses."""
@@ -208,4 +202,9 @@ def normalize_weights(
     half = tuple(w * TOTAL // whole for w in head[1:])
     escape_in = beyond * TOTAL // whole
     center = TOTAL - 2 * (sum(half) + escape_in)
-    return TableFields(center, half, rest.integer_tail(escape_in) if rest else None, steps)
+    if rest is None:
+        return TableFields(center, half, None, steps)
+    # block cells (1 - r) r^i / width, rounded down; the rest escapes
+    levels = rest.cell_levels((ONE - rest.ratio) // rest.width)
+    block = tuple(level * TOTAL >> DIGITS for level in levels)
+    return TableFields(center, half, Tail(block, escape_in, TOTAL - sum(block)), steps)

@@ -190,7 +190,8 @@ class WidenedNoise(Mechanism):
         With a power of two as the factor and a finite table, a draw takes two words and no rejection.
         """
         size, randomness = check_integer("size", size, at_least=0), randomness or Stream()
-        if isinstance(self.table, NoiseTable) and self._fits_one_word:
+        fits_one_word = self.factor in POWERS and self.table.tail is None and self.worst_error < WIDEST_SUMMAND
+        if isinstance(self.table, NoiseTable) and fits_one_word:
             return self._sample_in_blocks(self.table, size, randomness)
         return self.stretch_draws(self.table.sample(size, randomness), randomness)
 
@@ -203,11 +204,6 @@ class WidenedNoise(Mechanism):
             uniform_below(self.factor, size, randomness) - uniform_below(self.factor, size, randomness)
         )
         return noise
-
-    @property
-    def _fits_one_word(self) -> bool:
-        """Return whether U₁ and U₂ are bits of one word and sums cannot overflow."""
-        return self.factor in POWERS and self.table.tail is None and self.worst_error < WIDEST_SUMMAND
 
     def _sample_in_blocks(self, table: NoiseTable, size: int, randomness: Source) -> NDArray[np.int64]:
         """Draw in blocks that fit the cache: a table outcome, then U₁ − U₂ from the bits of one word."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import median
 
 from tightrope.documents.days import time_text
 from tightrope.documents.numbers import (
@@ -124,7 +125,7 @@ def value_scale(answer: Answer) -> Scale | None:
     if not values:
         return None
     low, high = min(values), max(values)
-    reach = (high - low) / 2 + 3 * (answer.typical_half_width or 0.0)
+    reach = (high - low) / 2 + 3 * (median(answer.half_widths) if answer.half_widths else 0.0)
     ends = [end for row in answer.rows if row.value is not None for end in (row.lower, row.upper) if end is not None]
     shown = [min(max(end, low - reach), high + reach) for end in ends]
     numbers = [*values, *shown]

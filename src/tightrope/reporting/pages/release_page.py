@@ -66,12 +66,6 @@ def answer_lines(answer: Answer, dots: Sequence[Dot | None] = ()) -> list[Answer
     ]
 
 
-def narrower_than_dots(dots: Sequence[Dot | None]) -> bool:
-    """Return whether most intervals are narrower than their dots, so that the page can say so."""
-    drawn = [dot for dot in dots if dot is not None]
-    return bool(drawn) and sum(dot.upper - dot.lower < 1.5 for dot in drawn) > len(drawn) / 2
-
-
 PLACED = "LMN"
 """Unicode classes of letters, of combining marks (needed in many scripts) and of numbers."""
 MOST_LINES = 800
@@ -243,6 +237,7 @@ def answer_view(answer: Answer, place: str, most_lines: int = MOST_LINES) -> Ans
     axis = axis_chart(answer)
     listed = None if axis else list_chart(answer, f"grid-{place}")
     dots = [placed.dot for placed in axis.dots] if axis else listed.dots if listed else []
+    drawn = [dot for dot in dots if dot is not None]
     return AnswerView(
         name=answer.name,
         anchor=f"answer-{place}",
@@ -256,7 +251,7 @@ def answer_view(answer: Answer, place: str, most_lines: int = MOST_LINES) -> Ans
         extra_columns=extra_columns(answer)[0],
         axis=axis,
         inline_chart=listed,
-        hidden_intervals=narrower_than_dots(dots),
+        hidden_intervals=bool(drawn) and sum(dot.upper - dot.lower < 1.5 for dot in drawn) > len(drawn) / 2,
         cut_whiskers=any(dot is not None and (dot.cut_lower or dot.cut_upper) for dot in dots),
         suppressed_count=answer.suppressed_count,
         statement=answer.error.statement,
@@ -322,7 +317,7 @@ def attack_rate_line(catch: promise.AttackRate) -> dict[str, str]:
     return {
         "false": promise.attack_rate_text(catch.false_positive_rate),
         "true": promise.attack_rate_text(catch.true_positive_rate),
-        "times": significant_text(catch.times_chance, 3, UP),
+        "times": significant_text(catch.true_positive_rate / catch.false_positive_rate, 3, UP),
     }
 
 

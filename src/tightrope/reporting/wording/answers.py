@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Context
-from statistics import median
 
 from msgspec import structs
 
@@ -133,11 +132,6 @@ class Answer:
     def half_widths(self) -> list[float]:
         """The half-width of every complete interval."""
         return [row.half_width for row in self.rows if row.half_width is not None]
-
-    @property
-    def typical_half_width(self) -> float | None:
-        """The median half-width; None without half-widths."""
-        return median(self.half_widths) if self.half_widths else None
 
     @property
     def decimal_places(self) -> int:

@@ -47,11 +47,6 @@ class AttackRate:
     false_positive_rate: float
     true_positive_rate: float
 
-    @property
-    def times_chance(self) -> float:
-        """The ratio of people recognized to those that a blind guess finds."""
-        return self.true_positive_rate / self.false_positive_rate
-
 
 def attack_rate_text(rate: float) -> str:
     """Return a false- or true-positive rate in percent, rounded up; with at least three significant digits.
