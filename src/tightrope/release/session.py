@@ -432,7 +432,13 @@ class Session(SingleUseObject):
             moment_limit_of_budget(self._account),
             comparisons,
         )
-        return self._issue_plan(planner.make_draft(margin_of_error, expected_rows), key)
+        draft = planner.make_draft(margin_of_error, expected_rows)
+        if self._account is not None:
+            if key is not None:
+                draft = draft_under_key(self._account, draft, key, self._audience)
+            return self._plan_in_ledger(self._account, draft, secrets.token_hex(8) if key is None else key)
+        refuse_release_key(key)
+        return Plan(draft, InMemoryAccount(self._charges, draft.charge), self._table_release(draft))
 
     def suggest_bounds(
         self, column: Given, *, budget_fraction: BudgetFraction, where: Given | None = None
@@ -473,15 +479,6 @@ class Session(SingleUseObject):
             plan = self.resumed(plan)
         ((noise,),) = plan.noises()
         return suggested_rows(plan.release(), noise, maximum)
-
-    def _issue_plan(self, draft: NoisePlan, key: str | None) -> Plan:
-        """Return the draft as a plan that is charged to this session, or to the ledger under a key."""
-        if self._account is not None:
-            if key is not None:
-                draft = draft_under_key(self._account, draft, key, self._audience)
-            return self._plan_in_ledger(self._account, draft, secrets.token_hex(8) if key is None else key)
-        refuse_release_key(key)
-        return Plan(draft, InMemoryAccount(self._charges, draft.charge), self._table_release(draft))
 
     def _plan_in_ledger(self, account: Account, draft: NoisePlan, key: str, series: str | None = None) -> Plan:
         claim = release_claim(draft, key, self._audience)
