@@ -144,9 +144,8 @@ def test_a_charge_that_is_no_decimal_leaves_the_right_sums_for_former_software(t
 
 def test_equal_tables_are_recorded_once_and_older_records_hold_the_same_noise(tmp_path: Path) -> None:
     """Up to version 0.2 each vector had its own table, with one decimal text for each weight."""
-    plan = opened(tmp_path / "new.ledger").plan(
-        [*QUESTIONS, tr.sum("age", bounds=(0, 50), where="age > 3")], budget_fraction="0.25"
-    )
+    counts = [tr.count(by="city", keys=["a", "b"], where=f"age > {age}", name=f"over {age}") for age in (3, 5, 9)]
+    plan = opened(tmp_path / "new.ledger").plan(counts, budget_fraction="0.25")
     record = noise_record_of(plan._draft)
     data = json.loads(record.to_text)
     used = [one["table"] for unit in data["units"] for one in unit["noise"]]

@@ -347,7 +347,11 @@ def test_a_question_without_a_group_to_show_says_so(run, folder):
 
 
 def test_a_file_that_must_be_unpacked_or_named_says_so(run, folder):
-    for name, word in (("a.csv.gz", "unpack it first"), ("a.tsv", "delimiter"), ("a.json", "convert it to Parquet")):
+    for name, word in (
+        ("a.csv.gz", "not compressed by gzip"),
+        ("a.tsv", "at least one column"),
+        ("a.json", "convert it to Parquet"),
+    ):
         (folder / name).touch()
         run("init", folder / name, "--each-row", "--out", folder / "new.toml").refused_with(word)
 
