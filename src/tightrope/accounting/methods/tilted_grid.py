@@ -34,7 +34,7 @@ ESCAPING_NATS = 40.0
 """The tilted mass outside the transform is at most about e^{−40} on either side."""
 MAX_BLOCKS = 1000
 """Number of blocks of neighboring points that are merged, at their outer end, for Chernoff's bound."""
-RATES = 2.0 ** np.arange(-4, 12, 0.5)
+TILT_RATES = 2.0 ** np.arange(-4, 12, 0.5)
 """Chernoff's bounds are tried at these, over the deviation of the sum."""
 MAX_SUM_POINTS = 3 << 22
 TRANSFORM_UNITS = 8.0
@@ -80,7 +80,7 @@ def compose_terms(terms: Sequence[LatticeTerm], step: float, tilt: float, log_sc
     counts = np.array([term.count for term in terms], dtype=np.float64)
     mean = float(np.dot(counts, means))
     variance = float(np.dot(counts, [term.variance_about(at) for term, at in zip(terms, means, strict=True)]))
-    rates = RATES / math.sqrt(variance + 1)
+    rates = TILT_RATES / math.sqrt(variance + 1)
     reaches = []
     for sign in (-1, 1):
         logs = counts @ np.array([term.log_moments(rates, at, sign) for term, at in zip(terms, means, strict=True)])

@@ -32,7 +32,7 @@ Weighting = Literal["cells", "tables"]
 
 MAX_COMPONENTS = 200_000
 """Largest number of components of a workload."""
-MAX_CELLS = 50_000_000
+MAX_MARGINAL_CELLS = 50_000_000
 """Largest number of cells of all marginals together."""
 
 
@@ -62,8 +62,10 @@ class MarginalWorkload:
             raise InputError("marginals", repeated, "listed once", "give it a larger weight instead")
         if not len(self.weights) == len(self.marginals) or not all(weight > 0 for weight in self.weights):
             raise InputError("weights", self.weights, "one positive number for each marginal")
-        if not self.cell_count <= MAX_CELLS:
-            raise InputError("marginals", self.cell_count, f"at most {MAX_CELLS} cells together", "use fewer columns")
+        if not self.cell_count <= MAX_MARGINAL_CELLS:
+            raise InputError(
+                "marginals", self.cell_count, f"at most {MAX_MARGINAL_CELLS} cells together", "use fewer columns"
+            )
         if not sum(1 << len(columns) for columns in self.marginals) <= 8 * MAX_COMPONENTS:
             raise InputError("marginals", len(self.marginals), "fewer tables of many columns", "use lower orders")
 

@@ -85,19 +85,20 @@ class DuckDBFile:
     def open_connection(self) -> BaseBackend:
         """Return the open connection; opens it, and raises ``InputError`` if the file has changed since the first."""
         with self._lock:
-            if self._backend is None:
-                before = engine_call("read the file's state", lambda: database_states(self._path))
-                backend = self._connect()
-                try:
-                    states = engine_call("read the file's state", lambda: database_states(self._path))
-                    if not states == before == (self._first_states or before):
-                        text = f"{str(self._path)!r} was opened, but it has changed since; open it again"
-                        raise InputError.from_text("source", text)
-                except BaseException:
-                    backend.disconnect()
-                    raise
-                self._first_states, self._backend = states, backend
-            return self._backend
+            if self._backend is not None:
+                return self._backend
+            before = engine_call("read the file's state", lambda: database_states(self._path))
+            backend = self._connect()
+            try:
+                states = engine_call("read the file's state", lambda: database_states(self._path))
+                if not states == before == (self._first_states or before):
+                    text = f"{str(self._path)!r} was opened, but it has changed since; open it again"
+                    raise InputError.from_text("source", text)
+            except BaseException:
+                backend.disconnect()
+                raise
+            self._first_states, self._backend = states, backend
+            return backend
 
     @contextmanager
     def hold_connection(self) -> Iterator[None]:

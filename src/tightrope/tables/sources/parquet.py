@@ -118,14 +118,14 @@ def _merge_schemas(given_path: Path, parts: Sequence[ParquetPart]) -> tuple[pa.S
 def _read_schema(path: Path, part: str) -> pa.Schema:
     """Return the schema of one file; raises ``SchemaError`` about ``part`` for types that Arrow cannot represent."""
 
-    def read() -> pa.Schema | None:
+    def read_arrow_schema() -> pa.Schema | None:
         try:
             with _open_file(path) as file:
                 return file.schema_arrow
         except load_library("pyarrow").ArrowNotImplementedError:
             return None
 
-    schema = engine_call("read the schema of the Parquet file", read)
+    schema = engine_call("read the schema of the Parquet file", read_arrow_schema)
     if schema is None:
         expected = (
             f"columns of types that Arrow can read, but {part} has others, such as integers of 128 bits of polars"
