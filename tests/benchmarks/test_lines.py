@@ -28,7 +28,8 @@ def load_scripts(*names: str) -> list[ModuleType]:
         sys.path.remove(str(BENCHMARKS))
 
 
-NOT_AREAS = {"all", "compare_commits", "environments", "job_tasks", "lines", "page", "plan", "workers"}
+NOT_AREAS = {"all", "compare_commits", "environments", "job_tasks", "job_truths", "lines", "page", "plan"}
+NOT_AREAS |= {"suggested_rows", "workers"}
 lines, page, environments, everything = load_scripts("lines", "page", "environments", "all")
 Line: Any = lines.Line
 LOST = Line("a", "lost", "CPU s", 2.0, "peer", 1.0, goal="2 ×", goal_met=False)

@@ -327,7 +327,7 @@ def test_a_ledger_of_version_0_1_takes_other_columns_and_bounds(tmp_path):
     assert [entry.kind for entry in again.list_entries()[len(entries) :]] == [DECLARATION, "charged"]
     assert again.list_entries()[: len(entries)] == entries and check_ledger(again).problems == ()
     account = again.open_account("people")
-    same = former.plan(QUESTIONS, budget_fraction="0.25")
+    same = former.plan(QUESTIONS, budget_fraction="0.25", key="march")
     assert account.find_charge(release_claim(same.draft, "march", None)) is not None
     with pytest.raises(InputError, match="the column 'age' is 'text', but the ledger has 'number'"):
         tr.Session.open(

@@ -317,7 +317,7 @@ def test_twelve_releases_by_moments_need_half_the_noise_of_twelve_twelfths(twelv
     _, _, plan, _, asked = twelve
     basic = tr.Session(TABLE, privacy_unit="person", max_rows=2, budget=BUDGET).plan(asked, budget_fraction="0.083333")
     (count, _), (count_basic, _) = halves(plan), halves(basic)
-    assert (count, count_basic) == (96.0, 180.0)
+    assert (count, count_basic) == (80.0, 144.0)
 
 
 def test_twelve_shares_fill_the_limit_and_a_thirteenth_is_refused(twelve):

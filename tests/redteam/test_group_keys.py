@@ -115,7 +115,7 @@ def test_lists_of_numpy_and_pandas_are_keys(column, keys, rows):
 
 @pytest.mark.parametrize("kind", [pa.time64("us"), pa.duration("us"), pa.binary(), pa.list_(pa.int8())])
 def test_columns_that_are_no_keys_say_what_to_do(kind):
-    with pytest.raises(SchemaError, match="cannot be a privacy unit, a group or a value; (make|write)"):
+    with pytest.raises(SchemaError, match=r"cannot be a privacy unit, a group or a value; (make|write)"):
         open_source(pa.table({"k": pa.array([None], kind)})).collect_totals(ask("k"))
 
 

@@ -62,6 +62,7 @@ class _PlanNames(Part, frozen=True, kw_only=True):
     public_table: Any = None
     ledger: _LedgerNames = _LedgerNames()
     question: Any = None
+    comparison: Any = None
 
 
 class LedgerPlace(NamedTuple):

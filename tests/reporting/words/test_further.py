@@ -60,7 +60,7 @@ def test_a_line_shows_where_it_meets_the_axis_and_groups_their_places(answers):
     page = html(answers.result())
     assert "intercept" in page
     assert ">rank<" in page
-    assert extra_columns(named["count"]) == ((), [()])
+    assert set(extra_columns(named["count"])[0]) <= {"before adjustment"}
 
 
 def test_a_group_that_is_hidden_behind_others_may_have_any_place():
