@@ -32,6 +32,8 @@ from tightrope.mechanisms.discrete.integer_weights import LARGEST_STEP
 from tightrope.randomness.bits import Source, Stream, Words
 
 MOST_SUBSET_CATEGORIES = 1 << 20
+HADAMARD_PEOPLE_AT_ONCE = 1 << 13
+"""Each array of so many words is smaller than the 128 kB from which the system maps new memory, which takes longer."""
 REPORT_WORDS_AT_ONCE = 1 << 19
 """Words of reports handled at once: so many people that the last corrections of set sizes are done together."""
 START_DIGITS = 7
@@ -229,8 +231,11 @@ class Hadamard(FrequencyOracle):
         truth, randomness = check_categories("values", values, self.k), randomness or Stream()
         out = np.empty(len(truth), dtype=smallest_type(self.possible_report_count))
         for start in range(0, len(truth), PEOPLE_AT_ONCE):
-            block = truth[start : start + PEOPLE_AT_ONCE]
-            out[start : start + PEOPLE_AT_ONCE] = self._randomize_block(block, randomness.random_words(len(block)))
+            words = randomness.random_words(len(truth[start : start + PEOPLE_AT_ONCE]))
+            for offset in range(0, len(words), HADAMARD_PEOPLE_AT_ONCE):
+                part = words[offset : offset + HADAMARD_PEOPLE_AT_ONCE]
+                place = slice(start + offset, start + offset + len(part))
+                out[place] = self._randomize_block(truth[place], part)
         return out
 
     def _randomize_block(self, values: Integers, words: Words) -> Words:
