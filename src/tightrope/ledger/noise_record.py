@@ -17,11 +17,13 @@ from tightrope.accounting.neighbors import Neighbors
 from tightrope.accounting.privacy_loss import PrivacyLoss
 from tightrope.documents.budget import Budget, float_at_most
 from tightrope.documents.document import PackedTable
-from tightrope.ledger.chain import canonical_json
+from tightrope.errors import InputError, LedgerError
+from tightrope.ledger.chain import CORRUPT, canonical_json
 from tightrope.mechanisms.discrete.box_table import AnyTable, BoxTable, table_from_data
 from tightrope.mechanisms.discrete.noise_table import NoiseTable
 from tightrope.noise.coarse_losses import certified_noise_loss
 from tightrope.noise.worst_split import CompositionGroup, NoiseSpec, SelectedNoise, SplitBounds, worst_split_loss
+from tightrope.numerics.checks import check_integer, check_nonempty, check_positive
 from tightrope.numerics.root_finding import bisect_real
 
 WIDER_REACH = 4
@@ -91,23 +93,36 @@ class NoiseRecord:
 
     @classmethod
     def from_text(cls, text: str) -> Self:
-        """Return the record from the text of ``to_text``."""
-        data = json.loads(text)
-        tables, pairs = [_table_from_data(table) for table in data.get("tables", ())], []
-        for unit in data["units"]:
-            selected = tuple(
-                SelectedNoise(
-                    NoiseSpec(*one["spend"]), one["family"], one["shift"], _table_of_entry(one["table"], tables)
+        """Return the record from the text of ``to_text``. Raises ``LedgerError`` for any other text."""
+        try:
+            data = json.loads(text)
+            tables, pairs = [_table_from_data(table) for table in data.get("tables", ())], []
+            for unit in data["units"]:
+                selected = tuple(
+                    SelectedNoise(
+                        NoiseSpec(*one["spend"]),
+                        one["family"],
+                        check_integer("shift", one["shift"]),
+                        _table_of_entry(one["table"], tables),
+                    )
+                    for one in unit["noise"]
                 )
-                for one in unit["noise"]
-            )
-            group = CompositionGroup(tuple(choice.noise_spec for choice in selected), SplitBounds(*unit["rows"]))
-            pairs.append((group, selected))
-        step_reach = data["window"]
-        window = None if step_reach is None else LossLattice(float(step_reach[0]), int(step_reach[1]))
-        units, choices = (tuple(parts) for parts in zip(*pairs, strict=True))
-        figures = data["alternatives"], data["spare"], data.get("bounds_splits", False), data.get("planning_rule", 1)
-        return cls(units, choices, window, *figures)
+                check_nonempty("noise", selected)
+                group = CompositionGroup(tuple(choice.noise_spec for choice in selected), SplitBounds(*unit["rows"]))
+                pairs.append((group, selected))
+            if tables:
+                used = dict.fromkeys(one["table"] for unit in data["units"] for one in unit["noise"])
+                if list(used) != list(range(1, len(tables) + 1)) or len(set(tables)) != len(tables):
+                    raise InputError("tables", len(tables), "different tables, in the order of their first use")
+            window = None
+            if data["window"] is not None:
+                step, reach = data["window"]
+                window = LossLattice(check_positive("step", float(step)), check_integer("reach", reach))
+            units, choices = (tuple(parts) for parts in zip(*pairs, strict=True))
+            figures = data["alternatives"], data["spare"], data.get("bounds_splits", False)
+            return cls(units, choices, window, *figures, check_integer("planning_rule", data.get("planning_rule", 1)))
+        except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
+            raise LedgerError(f"a record of noise in the ledger is not what was written; {CORRUPT}") from error
 
     def compose_loss_pmf(self, window: LossLattice, times: int = 1) -> LossPMF:
         """Return the composed distribution of ``times`` such releases on a lattice, with losses rounded up."""
@@ -158,8 +173,10 @@ def _table_from_data(data: dict[str, Any]) -> AnyTable:
 
 
 def _table_of_entry(entry: int | dict[str, Any], tables: Sequence[AnyTable]) -> AnyTable:
-    """Return the table with this number; older records have the table itself in each place."""
-    return table_from_data(entry) if isinstance(entry, dict) else tables[entry - 1]
+    """Return the table with this number; a record without tables is older, and has the table itself in each place."""
+    if not tables and isinstance(entry, dict):
+        return table_from_data(entry)
+    return tables[check_integer("table", entry) - 1]
 
 
 def has_same_noise(text: str, other: str) -> bool:
