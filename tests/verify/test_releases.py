@@ -37,6 +37,19 @@ def test_a_release_of_a_small_epsilon_is_confirmed_on_a_grid_as_fine(epsilon):
     assert worst_verdict(claims) == CONFIRMED, [claim for claim in claims if claim.verdict in (OPEN, REFUTED)]
 
 
+@pytest.mark.parametrize("fraction", ["1/3", "1/7", "0.3"])
+def test_a_release_of_a_third_of_the_budget_is_confirmed(fraction):
+    """A third of δ = 1e-8 has no shortest text below it: the certificate states the double before the nearest one."""
+    session = tr.Session(table(), privacy_unit="person", max_rows=1, budget=tr.Budget(epsilon=1, delta=1e-8))
+    certificate = session.plan([tr.count()], budget_fraction=fraction).release().certificate
+    claims = check_document(json.dumps(certificate))
+    assert worst_verdict(claims) == CONFIRMED, [claim for claim in claims if claim.verdict in (OPEN, REFUTED)]
+    assert Decimal(repr(certificate["delta"])) <= Decimal(certificate["delta_exact"])
+    for wrong in (math.nextafter(certificate["delta"], 0.0), certificate["delta"] * (1 + 1e-15)):
+        stated = {claim.name: claim.verdict for claim in check_document(json.dumps({**certificate, "delta": wrong}))}
+        assert stated["delta"] == (CONFIRMED if wrong == float(certificate["delta_exact"]) else REFUTED)
+
+
 def test_one_release_of_a_series_is_confirmed_on_a_lattice_of_its_own(tmp_path):
     """Its ε is a small part of the ε of all: on their lattice its curve was stated 27 % too high in places."""
     session = tr.Session.open(

@@ -376,9 +376,10 @@ def _ratios_of_joint_noise(both: tuple[ComparedNumber, ComparedNumber], outside:
     for number in both:
         terms = joint_noise_terms([_with_weight(number, 1.0, 0.0)])
         unit = math.inf if terms is None else sum_half_width(terms, OUTSIDE)
-        if not 0 < unit < math.inf:
+        if terms is None or not unit < math.inf:
             return -math.inf, math.inf
-        units.append(unit)
+        # Noise that is 0 in most releases has no width: its step is the unit.
+        units.append(unit or max((abs(term.slope) + term.spread for term in terms), default=0.0) or 1.0)
     scaled = [value / unit for value, unit in zip(raw, units, strict=True)]
     observed = math.atan2(scaled[0], scaled[1])
     observed -= math.pi * round(observed / math.pi)  # a ratio has two directions
@@ -412,9 +413,12 @@ def _with_weight(number: ComparedNumber, weight: float, tolerance: float) -> Com
 
 
 def _excluded_from(start: float, observed: float, is_excluded: Any) -> float | None:
-    """Return the angle nearest to the observed one up to which all from ``start`` are excluded; None without any."""
+    """Return the angle nearest to the observed one up to which all from ``start`` are excluded; None without any.
+
+    Angles nearer than the smallest step are not tried: of two numbers with one noise, every other ratio is excluded.
+    """
     edge, step, direction = start, FIRST_STEP, math.copysign(1.0, observed - start)
-    while step >= max(LAST_STEP * abs(edge - observed), SMALLEST_STEP):
+    while step >= max(LAST_STEP * abs(edge - observed), SMALLEST_STEP) and abs(edge - observed) >= SMALLEST_STEP:
         following = edge + direction * min(step, abs(observed - edge) * 0.999)
         if is_excluded(min(edge, following), max(edge, following)):
             edge, step = following, step * 2

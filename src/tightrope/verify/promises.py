@@ -109,7 +109,7 @@ def release_claims(data: dict[str, Any]) -> list[Claim]:
         # Numbers that the certificate states twice.
         equality_claim("epsilon_exact", Decimal(data["epsilon_exact"]), Decimal(data["epsilon"])),
         equality_claim("total_variation_exact", Decimal(data["total_variation_exact"]), Decimal(total_variation)),
-        equality_claim("delta", data["delta"], float(Decimal(data["delta_exact"]))),
+        _delta_claim(data["delta"], Decimal(data["delta_exact"])),
         equality_claim("delta_exact", Decimal(data["delta_exact"]), Decimal(data["budget"]["delta"])),
         equality_claim("attack_success", data["attack_success"], success),
     ]
@@ -153,6 +153,14 @@ def release_claims(data: dict[str, Any]) -> list[Claim]:
         *refine_claims(composition.loss_on_grid, scales, promise_claims, composition.loss_spacing),
         *_unchecked_claims(data),
     ]
+
+
+def _delta_claim(stated: float, exact: Decimal) -> Claim:
+    """Check that δ is the double nearest to the exact one, or the next one whose text is not above that."""
+    printed = float(exact)
+    while Decimal(repr(printed)) > exact:
+        printed = math.nextafter(printed, 0.0)
+    return equality_claim("delta", stated, printed if stated == printed else float(exact))
 
 
 def _parameter_claims(data: dict[str, Any], composition: Composition) -> Iterator[Claim]:

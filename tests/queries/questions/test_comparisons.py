@@ -17,6 +17,7 @@ import tightrope as tr
 from tightrope.errors import PlanError
 from tightrope.numerics.arrays import Floats
 from tightrope.queries.comparisons import NoiseTerm, sum_half_width
+from tightrope.queries.comparisons import _excluded_from as excluded_from
 from tightrope.queries.intervals import NoiseTails
 from tightrope.release.answers import Answers
 from tightrope.release.build_answers import AnswerBuilder, certificate_of
@@ -154,6 +155,40 @@ def test_answers_with_one_noise_differ_by_exactly_nothing() -> None:
     assert answers[0].noises["rows"] is answers[1].noises["rows"]  # one noisy count for both
     assert answers.difference("x", "y").rows == [{"city": c, "value": 0, "lower": 0, "upper": 0} for c in ("a", "b")]
     assert answers.ratio("x", "y").rows[0]["value"] == 1
+
+
+@pytest.mark.parametrize("observed", [0.0, np.pi / 4, -1.3, 1e-12, 1.5707963])
+def test_the_search_for_a_ratio_ends_if_every_other_one_is_excluded(observed: float) -> None:
+    """Two counts of the same groups have one noise: of tables with 100,000 rows in a group, the search never ended."""
+    tried = []
+
+    def is_excluded(low: float, high: float) -> bool:
+        tried.append((low, high))
+        assert len(tried) < 1_000
+        return True
+
+    for side in (-1, 1):
+        end = excluded_from(side * np.pi / 2, observed, is_excluded)
+        assert end is not None and 0 <= side * (end - observed) < 1e-8
+
+
+def test_large_counts_with_one_noise_have_a_ratio_of_one() -> None:
+    rows = pd.DataFrame({"city": np.repeat(["a", "b"], 100_000)})
+    opened = tr.Session(rows, privacy_unit=None, budget=BUDGET)
+    (answers,) = drawn_answers(opened.plan([tr.count(by="city", name="x"), tr.count(by="city", name="y")]), opened, 1)
+    for row in answers.ratio("x", "y").rows:
+        assert row["value"] == 1 and 1 - 1e-7 < row["lower"] <= 1 <= row["upper"] < 1 + 1e-7
+
+
+def test_counts_with_hardly_any_noise_have_a_ratio() -> None:
+    rows = pd.DataFrame({"near": [0, 0, 1, 1, 1]})
+    opened = tr.Session(rows, privacy_unit=None, budget=tr.Budget(epsilon=20, delta=1e-8))
+    planned = opened.plan([tr.count(by="near", keys=[0, 1], name="n")])
+    rows_of_ratio = [
+        answers.ratio("n", between={"near": (1, 0)}).rows[0] for answers in drawn_answers(planned, opened, 9)
+    ]
+    exact = [row for row in rows_of_ratio if row["value"] == 1.5]
+    assert len(exact) >= 7 and all(1.4999 < row["lower"] <= 1.5 <= row["upper"] < 1.5001 for row in exact)
 
 
 def test_sums_of_one_box_are_compared_by_their_own_intervals() -> None:
