@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import time
+import tracemalloc
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -18,7 +19,7 @@ import tightrope as tr
 from tests.oracle.nested_sampled_gaussian import nested_delta
 from tightrope.accounting.methods.contour import ContourMethod
 from tightrope.accounting.methods.grid import GridMethod
-from tightrope.accounting.methods.tilted_cells import LatticeCells, TiltedLattice
+from tightrope.accounting.methods.tilted_cells import LatticeCells, LineLaw, Outline, TiltedLattice, place_anchor
 from tightrope.accounting.methods.tilted_grid import LEVELS, TiltedGridMethod
 from tightrope.errors import PrecisionError
 
@@ -248,6 +249,17 @@ def test_grid_agrees_with_the_integral(remove: bool) -> None:
         low, high = method.delta(epsilon)
         single = tr.PrivacyLoss(total, total).delta_bounds(epsilon)
         assert low <= single.upper and single.lower <= high <= low * (1 + 1e-5)
+
+
+def test_outcomes_that_reach_far_are_merged_in_little_memory() -> None:
+    """At ε = 0, outcomes of a step with scale 0.02 and rate 1e-6 reach so far that 33 GB were needed for panels."""
+    law = LineLaw(50.0, 1e-6, -1)
+    outline = Outline.from_law(law, 1_000.0, math.inf)
+    tracemalloc.start()
+    anchor = place_anchor(law, outline, TiltedLattice(1e6, 1e-6))
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert math.isfinite(anchor) and most < 50_000_000
 
 
 def test_plain_and_sampled_gaussians_together() -> None:

@@ -349,6 +349,8 @@ class LatticeCells(NamedTuple):
 
 LEAST_MASS = 1e-300  # divisor in place of 0
 ANCHOR_STEPS, BISECTIONS = 4, 34
+MAX_MERGED_PANELS = 1 << 15
+"""Panels of the outcomes merged at a point around which the lattice is laid; any point would be valid."""
 NEGLIGIBLE_EXCESS = 1e-12
 """A negative excess, relative to the mass times e^{step} − 1, that is counted as an error of the loss."""
 
@@ -360,7 +362,8 @@ def _merged_between(law: LineLaw, outline: Outline, low: float, high: float, poi
     first, last = max(float(np.min(ends)), float(outline.x[0])), min(float(np.max(ends)), float(outline.x[-1]))
     if not first < last:
         return 0.0, 0.0
-    edges = np.linspace(first, last, math.ceil((last - first) / min(MAX_PANEL_WIDTH, MAX_PANEL_ANGLE / law.mu)) + 1)
+    panels = math.ceil((last - first) / min(MAX_PANEL_WIDTH, MAX_PANEL_ANGLE / law.mu))
+    edges = np.linspace(first, last, min(panels, MAX_MERGED_PANELS) + 1)
     width = np.diff(edges)[:, None]
     x = edges[:-1, None] + width * (1 + MANY_NODES[0]) / 2
     log_g = law.log_g(x)
