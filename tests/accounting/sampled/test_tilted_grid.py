@@ -262,6 +262,14 @@ def test_outcomes_that_reach_far_are_merged_in_little_memory() -> None:
     assert math.isfinite(anchor) and most < 50_000_000
 
 
+@pytest.mark.parametrize(("sigma", "rate", "steps"), [(0.02, 0.97, 1_000), (0.1, 0.97, 10**6), (0.02, 0.01, 10**6)])
+@pytest.mark.parametrize("epsilon", [1.0, 700.0])
+def test_steps_without_privacy_have_a_delta_of_one(sigma: float, rate: float, steps: int, epsilon: float) -> None:
+    """Losses of millions of nats: a lattice has steps of hundreds, whose exponentials overflow."""
+    bounds = loss_of(sigma, rate, steps).delta_bounds(epsilon)
+    assert 1 - 1e-12 <= bounds.lower <= bounds.upper == 1
+
+
 def test_plain_and_sampled_gaussians_together() -> None:
     loss = 20 * tr.gaussian(scale=1).loss.poisson_sample(0.01) + tr.gaussian(scale=2).loss
     method = TiltedGridMethod.from_composition(loss.remove)

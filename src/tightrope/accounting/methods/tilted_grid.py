@@ -282,7 +282,7 @@ class TiltedGridMethod(Method):
         ]
         outlines, tilt = self._outlines_and_tilt(epsilon, ends)
         step, bounds = self._step_and_bounds(outlines, tilt, ends, points)
-        if not step * tilt <= MAX_TILT_A_STEP:
+        if not (step * tilt <= MAX_TILT_A_STEP and step <= OVERFLOW):
             raise PrecisionError(f"a lattice of step {step:.3g} is too coarse at epsilon={epsilon!r}")
         lattice = TiltedLattice(step, tilt)
         uppers, lowers, anchors, log_scales = [], [], [], []
