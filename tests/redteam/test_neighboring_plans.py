@@ -34,6 +34,7 @@ from tightrope.noise.worst_split import SplitBounds
 from tightrope.queries.query_group import QueryGroup, group_queries
 from tightrope.queries.statistics import NoisyStatistic
 from tightrope.release.bias_check import add_diagnostic_counts
+from tightrope.release.planner import with_even_errors
 from tightrope.release.suggest import bounds_question, rows_question
 from tightrope.tables import Table, attach_public_tables, bounding, open_source, public_table
 from tightrope.tables.request import GroupTotals
@@ -149,7 +150,9 @@ def question(draw: np.random.Generator, place: int) -> list[tr.Question]:
     if names and kind not in ("suggested bounds", "rows of a person"):
         said["by"] = sorted(names)
         listed = {name: LISTED[name] for name in names if name in LISTED}
-        if listed and (draw.random() < 0.4 or kind in ("median", "median day", "quantile", "quantiles")):
+        if listed and (
+            draw.random() < 0.4 or kind in ("median", "median day", "quantile", "quantiles", "median of persons")
+        ):
             said["keys"] = listed
     for bound in ("max_rows_per_group", "max_groups"):
         if draw.random() < 0.15:
@@ -192,6 +195,15 @@ ASKED: dict[str, Callable[[str, str, dict[str, Any]], Any]] = {
     "quantiles": several,
     "top": lambda _, __, said: tr.top_k(2, **said),
     "other": beside,
+    "spread": lambda one, _, said: [
+        kind(one, bounds=(-2, 10), **{**said, "name": f"{said['name']} {kind.kind}"})
+        for kind in (tr.mean, tr.variance, tr.standard_deviation)
+    ],
+    "rows of persons": lambda _, __, said: tr.mean("*", per_person="count", bounds=(0, 5), **said),
+    "sums of persons": lambda one, _, said: tr.variance(one, per_person="sum", bounds=(-2, 10), **said),
+    "bins of persons": lambda _, __, said: tr.histogram("x > 3", per_person="count", edges=[0, 1, 3], **said),
+    "median of persons": lambda one, _, said: tr.median(one, per_person="sum", bounds=(-2, 10), **said),
+    "share of persons": lambda _, __, said: tr.proportion("x > 3", per_person="any", **said),
     "suggested bounds": lambda one, _, said: bounds_question(one, said["where"], SCHEMA),
     "rows of a person": lambda _, __, said: rows_question(said["where"]),
 }  # fmt: skip
@@ -366,7 +378,12 @@ def plan_of(draw: np.random.Generator, schema: Any) -> tuple[QueryGroup, ...]:
         except InputError:
             continue
         questions += new
-    return add_diagnostic_counts(group_queries(questions, own, schema), Decimal(pick(draw, ("0", "0", "0.2"))), schema)
+    # By rule 2 of the planner: questions of the same values share their sums.
+    tasks = with_even_errors(group_queries(questions, own, schema, weighted=False), tr.Budget(epsilon=1, delta=1e-8))
+    for task in tasks:
+        used = {vector for vectors in task.vectors_by_query.values() for vector in vectors.values()}
+        assert used <= set(task.noisy_statistics) == {vector for own in task.composition_sets for vector in own}
+    return add_diagnostic_counts(tasks, Decimal(pick(draw, ("0", "0", "0.2"))), schema)
 
 
 def attack(draw: np.random.Generator, of: Callable[..., Opened], root: Path, seen: Counter[str]) -> None:
@@ -415,6 +432,31 @@ def test_one_person_moves_no_unit_beyond_what_it_declares_in_folders_that_spark_
         pytest.skip("a minute and more a table: TIGHTROPE_SPARK_TABLES=1")
     seen = run(SPARK_TABLES, of_spark, tmp_path, 2)
     assert seen["tables"] == SPARK_TABLES and seen["moved"] > SPARK_TABLES
+
+
+def of_arrow(*_: Any) -> Opened:
+    return lambda rows, _: open_source(arrow(rows))
+
+
+@pytest.mark.parametrize(
+    "kind", ["spread", "rows of persons", "sums of persons", "bins of persons", "share of persons"]
+)
+def test_one_person_moves_shared_sums_and_values_of_persons_as_declared(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(f"{__name__}.ASKED", {kind: ASKED[kind]})
+    seen = run(2, of_arrow, tmp_path, 3)
+    assert seen["tables"] == 2 and seen["moved"] > 2
+
+
+def test_a_person_with_two_values_is_caught(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    once = bounding.person_rows
+    monkeypatch.setattr(f"{__name__}.ASKED", {"rows of persons": ASKED["rows of persons"]})
+    monkeypatch.setattr(
+        bounding, "person_rows", lambda *parts, wide: (rows := once(*parts, wide=wide)).union(rows, distinct=False)
+    )
+    with pytest.raises(AssertionError, match="beyond"):
+        run(10, of_arrow, tmp_path, 4)
 
 
 def test_a_person_who_is_not_bounded_is_caught(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
