@@ -169,8 +169,10 @@ def _budget_sentence(fraction: Fraction, forecast: LedgerForecast) -> str:
 
 def _unused_rows_warning(document: PlannedRelease, path: str) -> list[str]:
     """Return a warning that rows beyond the first of a person are left out, if the plan uses one row of each."""
+    from tightrope.release.plan_text import leaves_out_rows
+
     neighbors = document.neighbors
-    if neighbors.privacy_unit is None or neighbors.max_rows != 1:
+    if neighbors.max_rows != 1 or not leaves_out_rows(document):
         return []
     return [
         "Warning: max_rows = 1, so one row of each person is used, and all others are left out of every answer. If a "

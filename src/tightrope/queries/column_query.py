@@ -82,6 +82,11 @@ class ColumnQuery(Query, ABC):
         """The column, clamped to ``bounds``."""
         return ((self.term, self.clamp_bounds),)
 
+    @property
+    def number_terms(self) -> tuple[Term, ...]:
+        """The column."""
+        return (self.term,)
+
     def resolve(self, schema: Schema, where: Term | None = None) -> Self:
         """Return the query for this schema; the range of an expression is derived from its parts.
 

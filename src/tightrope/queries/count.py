@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import ABC
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Self, final
 
@@ -24,24 +25,34 @@ NOT_CLAMPED_NOTE = "Noisy counts are not clamped at 0: that of a small group can
 
 
 @dataclass(frozen=True, slots=True)
-class RowCountQuery(Query):
-    """A kind of query whose answer is a single noisy count."""
+class NoisyCountQuery(Query, ABC):
+    """A kind of query whose numbers are noisy row counts."""
 
     uniform = True
-    adds_up = True
-    comparable = True
-    has_linear_estimate = True
-    is_one_noisy_integer = True
-    notes: ClassVar[tuple[str, ...]] = (NOT_CLAMPED_NOTE,)
 
     def noisy_statistics(self) -> tuple[NoisyStatistic, ...]:
-        """Return the row count."""
+        """Return the row count, also used as the key count if keys are discovered."""
         return (row_count(ROW_COUNT, self.asked.relative_noise_size),)
 
     def estimate(self, integers: Integers, noises: Noises, outside: float = OUTSIDE) -> Record:
         """Return the noisy integer; if the group is shown because of it, the interval is conditional on that."""
         lower, upper = noises[ROW_COUNT].confidence_interval(integers[ROW_COUNT], outside)
         return {"value": integers[ROW_COUNT], "lower": lower, "upper": upper}
+
+    def worst_error(self, noises: Noises) -> float:
+        """Return the largest error of the noise."""
+        return noises[ROW_COUNT].worst_error
+
+
+@dataclass(frozen=True, slots=True)
+class RowCountQuery(NoisyCountQuery, ABC):
+    """A kind of query whose answer is a single noisy count."""
+
+    adds_up = True
+    comparable = True
+    has_linear_estimate = True
+    is_one_noisy_integer = True
+    notes: ClassVar[tuple[str, ...]] = (NOT_CLAMPED_NOTE,)
 
     def linear_estimate(self, integers: Integers, noises: Noises) -> LinearEstimate:
         """Return the noisy integer."""
@@ -51,10 +62,6 @@ class RowCountQuery(Query):
         """Return the errors of the noise."""
         del people
         return noises[ROW_COUNT].mean_absolute, noises[ROW_COUNT].half_width()
-
-    def worst_error(self, noises: Noises) -> float:
-        """Return the largest error of the noise."""
-        return noises[ROW_COUNT].worst_error
 
 
 @final

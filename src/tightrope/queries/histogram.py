@@ -14,6 +14,7 @@ from tightrope.documents.escaping import escape_control_chars
 from tightrope.errors import InputError, PlanError
 from tightrope.numerics.checks import check_positive
 from tightrope.queries.column_query import (
+    TIME_ADVICE,
     RangeEnd,
     column_term,
     measured_name,
@@ -80,12 +81,13 @@ class histogram(RowCountQuery):
         "counts missing values and values below the first edge.",
         NOT_CLAMPED_NOTE,
     )
+    remedy_for_times = f"or dates as edges or bounds, {TIME_ADVICE}"
     entries = ("column", "edges", "width", "bounds")
     person_values = ("count", "sum")
 
     def __str__(self) -> str:
         ends = f"from {self.begin[0]} to {self.begin[-1]} and beyond"
-        other_groups = replace(self.asked, by=self.asked.by[:-1], terms=self.asked.terms[:-1]).groups_text
+        other_groups = self.asked.without_groups(self.asked.by[-1:]).groups_text
         per_person = self.asked.per_person
         measured = escape_control_chars(str(self.term)) if per_person is None else measured_text(self.term, per_person)
         return f"histogram of {measured} in {len(self.begin):,} parts {ends}{other_groups}"
@@ -112,6 +114,11 @@ class histogram(RowCountQuery):
             else tuple(edge.value for edge in lower_edges),
         )
         self._set_fields(asked=grouped_options, term=term, begin=lower_edges)
+
+    @property
+    def number_terms(self) -> tuple[Term, ...]:
+        """The column, unless the edges are dates."""
+        return (self.term,) if self.begin[0].kind in NUMBERS else ()
 
     def resolve(self, schema: Schema, where: Term | None = None) -> Self:
         """Return the query for this schema, grouped by the lower edge of each value's bin, after all other groups."""

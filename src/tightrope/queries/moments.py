@@ -212,6 +212,11 @@ class ColumnPairQuery(Query, ABC):
         """Both columns, each clamped to its own range."""
         return (self.first, self.bounds), (self.second, self.second_bounds)
 
+    @property
+    def number_terms(self) -> tuple[Term, ...]:
+        """Both columns."""
+        return self.first, self.second
+
     def resolve(self, schema: Schema, where: Term | None = None) -> Self:
         """Return the query for this schema, with both columns parsed."""
         first, second = resolve_term(self.first, schema), resolve_term(self.second, schema)

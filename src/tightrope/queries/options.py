@@ -333,12 +333,13 @@ class CheckedOptions:
                 if is_same
                 else f"{escape_control_chars(name)} ({escape_control_chars(text)})"
             )
-        return (f" by {', '.join(names)}" if self.by else "") + self.rows_that_count
+        condition = f" where {escape_control_chars(str(self.row_condition))}" if self.where else ""
+        return (f" by {', '.join(names)}" if self.by else "") + condition
 
-    @property
-    def rows_that_count(self) -> str:
-        """The condition in words; empty if all rows count."""
-        return f" where {escape_control_chars(str(self.row_condition))}" if self.where else ""
+    def without_groups(self, names: Sequence[str]) -> Self:
+        """Return the options without these key columns, for titles."""
+        kept = [(name, term) for name, term in zip(self.by, self.terms, strict=False) if name not in names]
+        return replace(self, by=tuple(name for name, _ in kept), terms=tuple(term for _, term in kept))
 
     @property
     def row_condition(self) -> Term | None:

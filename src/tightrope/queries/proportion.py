@@ -91,6 +91,11 @@ class proportion(Query):
         """The column, without a range: values are mapped to 0 or 1."""
         return ((self.term, None),)
 
+    @property
+    def number_terms(self) -> tuple[Term, ...]:
+        """The column."""
+        return (self.term,)
+
     def resolve(self, schema: Schema, where: Term | None = None) -> Self:
         """Return the query for this schema, with its column or condition parsed."""
         term = resolve_measured(self.term, schema, self.asked.per_person, None)

@@ -14,7 +14,7 @@ import scipy
 
 from tightrope.documents.days import DATE_UNIT, INSTANT_UNIT, ROUND_BY_DIRECTION, Rounding, days_since_epoch
 from tightrope.documents.escaping import escape_control_chars
-from tightrope.errors import PlanError, SchemaError
+from tightrope.errors import PlanError
 from tightrope.mechanisms.exponential import (
     PARTS,
     QuantileChoice,
@@ -43,7 +43,6 @@ from tightrope.tables.expressions.expression import Term, term_facts
 from tightrope.tables.expressions.leaves import TIME_KINDS, ColumnRef, to_literal
 from tightrope.tables.expressions.rounding import Cell
 from tightrope.tables.expressions.times import days_from_epoch
-from tightrope.tables.expressions.tree import NUMBERS
 from tightrope.tables.request import Measure
 from tightrope.tables.schema import Schema
 
@@ -458,6 +457,7 @@ class quantile(ColumnQuery):
     additive = False
     uniform = False
     notes = ("For medians and quantiles only max_rows counts; max_groups and max_rows_per_group are ignored.",)
+    remedy_for_times = f"or dates as bounds, {TIME_ADVICE}"
     entries = ("column", "bounds", "q")
     entry_defaults: ClassVar[Mapping[str, object]] = {"q": MEDIAN}
 
@@ -502,19 +502,16 @@ class quantile(ColumnQuery):
         low, high = (str(end) for end in self.time_bounds)
         return f"{self.statistic_name} of {shown} between {low} and {high}{self.asked.groups_text}"
 
+    @property
+    def number_terms(self) -> tuple[Term, ...]:
+        """The column, unless the range is of dates."""
+        return (self.term,) if self.time_bounds is None else ()
+
     def resolve(self, schema: Schema, where: Term | None = None) -> Self:
         """Return the query for this schema; one about dates is about the days since 1970-01-01."""
         resolved = ColumnQuery.resolve(self, schema, where)
-        if self.time_bounds is None and term_facts(resolved.term, schema).kind in TIME_KINDS:
-            shown = escape_control_chars(str(resolved.term))
-            raise PlanError("bounds", self.bounds, f"dates, as {shown!r} is a column of dates", TIME_ADVICE)
         if self.time_bounds is not None and self.time_term is None:
             resolved = resolved.with_fields(**resolved._fields_in_days(schema))
-        kind = term_facts(resolved.term, schema).kind
-        if self.asked.per_person is None and kind not in (*NUMBERS, "boolean"):
-            shown, remedy = escape_control_chars(str(resolved.term)), self.remedy_for_texts
-            text = f"{shown!r} is a column of {kind}, but {self.kind!r} needs numbers; {remedy}"
-            raise SchemaError.from_text("column", text)
         return resolved
 
     def _fields_in_days(self, schema: Schema) -> dict[str, object]:

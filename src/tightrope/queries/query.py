@@ -37,7 +37,7 @@ class Query(QueryOptions, ABC):
     ``__post_init__`` checks them (``check_options``) and sets the fields derived from them (``init=False``).
 
     A kind defines ``__str__``, ``noisy_statistics``, ``estimate`` and ``expected_error``. It may override
-    ``title_and_meaning``, ``all_notes``, ``clamped_columns``, ``resolve``, ``worst_error``,
+    ``title_and_meaning``, ``all_notes``, ``clamped_columns``, ``number_terms``, ``resolve``, ``worst_error``,
     ``suppression_probability``; if answers depend on other queries or groups, also ``cell_expression``, ``specialize``
     or ``select_shown_groups``.
     """
@@ -73,8 +73,10 @@ class Query(QueryOptions, ABC):
     """The values of ``per_person`` that the kind takes: then it is a statistic of persons."""
     notes: ClassVar[tuple[str, ...]] = ()
     """Notes that readers need to interpret the answers."""
-    remedy_for_texts: ClassVar[str] = "cast it, or declare its type"
+    remedy_for_texts: ClassVar[str] = "say number({column}), or declare its type"
     """The remedy in the error for a ``{column}`` that has no numbers."""
+    remedy_for_times: ClassVar[str] = "days({column}) is its number of days since 1970-01-01"
+    """The remedy for a ``{column}`` of dates or timestamps."""
     entries: ClassVar[tuple[str, ...]] = ()
     """The plan file keys of this kind of query, named like its fields."""
     entry_defaults: ClassVar[Mapping[str, object]] = {}
@@ -146,11 +148,16 @@ class Query(QueryOptions, ABC):
         title, meaning = self.title_and_meaning(means)
         noun, persons = unit_noun(means), "of persons" if means == A_PERSON else f"of persons (each {means})"
         title = title.replace(" per person", f" per {noun}", 1).replace("of persons", persons, 1)
-        return title, f"{meaning.replace('number of rows', 'number of persons')}, with each {noun} counted once"
+        return title, meaning.replace("number of rows", "number of persons")
 
     @property
     def clamped_columns(self) -> tuple[tuple[Term, tuple[float, float] | None], ...]:
         """The columns whose values are used, and the ranges to which they are clamped, if any."""
+        return ()
+
+    @property
+    def number_terms(self) -> tuple[Term, ...]:
+        """The columns that must contain numbers or truth values, also before ``resolve``."""
         return ()
 
     def resolve(self, schema: Schema, where: Term | None = None) -> Self:

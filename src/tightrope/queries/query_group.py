@@ -12,11 +12,12 @@ from tightrope.documents.escaping import escape_control_chars
 from tightrope.documents.privacy_unit import PrivacyUnit
 from tightrope.errors import InputError, PlanError, SchemaError
 from tightrope.noise.worst_split import CompositionGroup, SplitBounds
+from tightrope.queries.column_query import ALL_ROWS
 from tightrope.queries.options import MOST_KEYS, Keys
 from tightrope.queries.query import Query
 from tightrope.queries.statistics import NoisyStatistic, row_count
 from tightrope.tables.expressions.expression import Term, resolve_term, term_facts
-from tightrope.tables.expressions.leaves import PersonValue, find_person_value
+from tightrope.tables.expressions.leaves import TIME_KINDS, PersonValue, find_person_value
 from tightrope.tables.group_keys import check_key_kinds
 from tightrope.tables.request import ContributionBounds, DistinctCount, Request
 from tightrope.tables.schema import Schema
@@ -281,13 +282,17 @@ def _person_value(question: Query) -> PersonValue | None:
 
 def _person_value_bounds(person: PrivacyUnit, declared: ContributionBounds, question: Query) -> ContributionBounds:
     """Return the bounds of a statistic of persons: a person is one row in each of their groups."""
+    groups = min(question.asked.max_groups or declared.max_groups, declared.max_rows)
+    groups = min(groups, listed_group_count(question) or groups)
+    return ContributionBounds(person.column, groups, 1, groups)
+
+
+def listed_group_count(question: Query) -> int | None:
+    """Return the number of groups of a statistic of persons, apart from bins of their values; None if discovered."""
     group_terms = [term for term in question.asked.terms if find_person_value(term) is None]
     if not group_terms:
-        return ContributionBounds(person.column, 1, 1, 1)
-    groups = min(question.asked.max_groups or declared.max_groups, declared.max_rows)
-    if question.asked.keys is not None:
-        groups = min(groups, len({key[: len(group_terms)] for key in question.asked.keys}))
-    return ContributionBounds(person.column, groups, 1, groups)
+        return 1
+    return None if question.asked.keys is None else len({key[: len(group_terms)] for key in question.asked.keys})
 
 
 def group_queries(
@@ -323,8 +328,8 @@ def group_queries(
             if unresolved.asked.per_person is not None and person.column is None:
                 text = "each row is one person, so that a person has one value; leave it out"
                 raise PlanError.from_text("per_person", text)
+            _check_numbers(unresolved, schema)
             question = unresolved.resolve(schema, where)
-            _check_columns(question, schema)
             _check_groups(question, person_term, schema)
             keys = _counted_keys(question)
         except InputError as error:
@@ -357,32 +362,34 @@ def _unit_term(person: PrivacyUnit, schema: Schema) -> Term | None:
     return resolve_term(person.column, schema)
 
 
-def _check_columns(question: Query, schema: Schema) -> None:
-    """Check that groups have supported types, and measured columns numbers, or such types to count distinct values."""
-    for term in _grouping_terms(question):
-        if isinstance(term, str):
-            schema.find_column(term).refuse_other_kind("by", "be a group")
-    measured_terms = [
-        (vector.measure, term) for vector in question.noisy_statistics() for term in vector.measure.measured_terms
-    ]
-    for measure, term in measured_terms:
-        kind = term_facts(term, schema).kind
-        if not isinstance(measure, DistinctCount) and kind not in NUMERIC_KINDS:
-            column = str(term)
-            column_text = column if column.isidentifier() else f'column("{escape_control_chars(column)}")'
-            remedy = question.remedy_for_texts.format(column=column_text)
-            text = f"{column!r} is a column of {kind}, but {question.kind!r} needs numbers; {remedy}"
+def _check_numbers(question: Query, schema: Schema) -> None:
+    """Raise ``SchemaError`` for a column that has no numbers, or truth values, though the query is about them."""
+    if question.asked.per_person not in (None, "sum"):
+        return  # the number of a person's rows, or a condition
+    for given in question.number_terms:
+        if given == ALL_ROWS:
+            continue
+        term = resolve_term(given, schema)
+        kind, shown = term_facts(term, schema).kind, escape_control_chars(str(term))
+        if kind not in NUMERIC_KINDS:
+            needs_quotes = isinstance(term, str) and not term.isidentifier()
+            remedy = question.remedy_for_times if kind in TIME_KINDS else question.remedy_for_texts
+            remedy = remedy.format(column=f'column("{shown}")' if needs_quotes else shown)
+            text = f"{shown!r} is a column of {kind}, but {question.kind!r} needs numbers; {remedy}"
             raise SchemaError.from_text("column", text)
 
 
 def _check_groups(question: Query, person_term: Term | None, schema: Schema) -> None:
     """Check the groups, and what is counted in them.
 
-    Listed keys have the kinds of their columns; discovered ones are not the person column, as such groups are too
-    small. Distinct values are not counted in the person column: people are counted with less noise. A count of
-    suppressed rows has discovered groups: listed and known groups are all shown. Groups that are counted in cells are
-    listed.
+    Columns of groups have types that can be grouped by. Listed keys have the kinds of their columns; discovered ones
+    are not the person column, as such groups are too small. Distinct values are not counted in the person column:
+    people are counted with less noise. A count of suppressed rows has discovered groups: listed and known groups are
+    all shown. Groups that are counted in cells are listed.
     """
+    for term in _grouping_terms(question):
+        if isinstance(term, str):
+            schema.find_column(term).refuse_other_kind("by", "be a group")
     if question.asked.keys is not None and not question.row_count_steps:
         check_key_kinds(question.asked.keys, question.asked.terms, schema)
     elif not question.row_count_steps and person_term is not None and person_term in _grouping_terms(question):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -14,11 +15,11 @@ from tightrope.noise.worst_split import NoiseSpec, nearest_eighths
 from tightrope.numerics.checks import check_integer
 from tightrope.queries.column_query import column_term
 from tightrope.queries.comparisons import LinearEstimate, NoiseWeight
-from tightrope.queries.count import NOT_CLAMPED_NOTE, ROW_COUNT
+from tightrope.queries.count import NOT_CLAMPED_NOTE, ROW_COUNT, NoisyCountQuery
 from tightrope.queries.intervals import OUTSIDE
 from tightrope.queries.options import Given
 from tightrope.queries.query import Integers, Noises, Query, Record
-from tightrope.queries.statistics import NoisyStatistic, row_count
+from tightrope.queries.statistics import NoisyStatistic
 from tightrope.tables.expressions.expression import Term
 from tightrope.tables.request import Measure
 from tightrope.tables.schema import Schema
@@ -27,76 +28,22 @@ ASSUMED_GROUPS = 1_000
 """Number of groups that is assumed for errors in plans if groups are discovered."""
 
 
-@final
 @dataclass(frozen=True, slots=True)
-class top_k(Query):
-    """The ``k`` largest groups of ``by``, by their number of rows, largest first.
+class LargestCountQuery(NoisyCountQuery, ABC):
+    """A kind of query that shows the groups with the largest noisy counts, with their possible ranks."""
 
-    Uses only the noisy counts of all groups, charged as in ``count``. Each row has the ``value``, an interval that
-    holds for all groups simultaneously, and ``best_rank`` and ``worst_rank``, the possible ranks of the group. Groups
-    with equal counts come in any order. All other keywords are as in ``count``. Raises ``PlanError`` for an invalid
-    parameter.
-
-    >>> str(top_k(10, by="city"))
-    'the 10 largest groups by city'
-    """
-
-    k: int
-    """The number of groups that are shown."""
-
-    kind = "top_k"
-    meaning = "The number of rows in the largest groups"
     additive = True
-    uniform = True
     counts = True
-    notes = (
-        "Groups are ordered by noisy count. The intervals hold for all groups at once 95 % of the time, so they also "
-        "hold for the groups selected; they are wider than those of a count.",
-        "best_rank and worst_rank, in result.json and in .to_pandas(), are the ranks that a group can have, given "
-        "these intervals: if worst_rank is at most k, the group is among the k largest. An empty rank means that "
-        "suppressed groups may be larger.",
-    )
-    entries = ("k",)
-
-    def __str__(self) -> str:
-        return f"the {self.k:,} largest groups{self.asked.groups_text}"
-
-    def __post_init__(self) -> None:
-        options = self.check_options(self.kind)
-        if not options.by:
-            raise PlanError("by", options.by, "a column", "say which groups are compared: by='city'")
-        self._set_fields(k=check_integer("k", self.k))
 
     @property
-    def largest_groups(self) -> int | None:
-        """The number of groups that are shown."""
-        return self.k
-
-    def noisy_statistics(self) -> tuple[NoisyStatistic, ...]:
-        """Return one count, also used as the key count if keys are discovered."""
-        return (row_count(ROW_COUNT, self.asked.relative_noise_size),)
-
-    def estimate(self, integers: Integers, noises: Noises, outside: float = OUTSIDE) -> Record:
-        """Return the noisy integer with the interval of a group that is not selected for its size."""
-        lower, upper = noises[ROW_COUNT].confidence_interval(integers[ROW_COUNT], outside)
-        return {"value": integers[ROW_COUNT], "lower": lower, "upper": upper}
-
-    def select_shown_groups(
-        self, records: Sequence[Record], noises: Noises, keys: Sequence[tuple[object, ...]]
-    ) -> list[tuple[int, Record]]:
-        """Return the largest groups, with simultaneous intervals for all groups and the possible ranks of each."""
-        del keys
-        return _largest_groups(records, noises, self.k)
+    @abstractmethod
+    def compared_groups(self) -> int:
+        """The number of groups that are compared, for errors in plans."""
 
     def expected_error(self, noises: Noises, people: int) -> tuple[float, float]:
-        """Return the errors of the noise, with the half-width that holds for all groups simultaneously."""
+        """Return the errors of the noise, with the half-width that holds for all compared groups simultaneously."""
         del people
-        groups = ASSUMED_GROUPS if self.asked.keys is None else len(self.asked.keys)
-        return noises[ROW_COUNT].mean_absolute, noises[ROW_COUNT].half_width(1 - OUTSIDE / groups)
-
-    def worst_error(self, noises: Noises) -> float:
-        """Return the largest error of the noise."""
-        return noises[ROW_COUNT].worst_error
+        return noises[ROW_COUNT].mean_absolute, noises[ROW_COUNT].half_width(1 - OUTSIDE / self.compared_groups)
 
 
 def _largest_groups(records: Sequence[Record], noises: Noises, k: int) -> list[tuple[int, Record]]:
@@ -124,7 +71,62 @@ def _largest_groups(records: Sequence[Record], noises: Noises, k: int) -> list[t
 
 @final
 @dataclass(frozen=True, slots=True)
-class mode(Query):
+class top_k(LargestCountQuery):
+    """The ``k`` largest groups of ``by``, by their number of rows, largest first.
+
+    Uses only the noisy counts of all groups, charged as in ``count``. Each row has the ``value``, an interval that
+    holds for all groups simultaneously, and ``best_rank`` and ``worst_rank``, the possible ranks of the group. Groups
+    with equal counts come in any order. All other keywords are as in ``count``. Raises ``PlanError`` for an invalid
+    parameter.
+
+    >>> str(top_k(10, by="city"))
+    'the 10 largest groups by city'
+    """
+
+    k: int
+    """The number of groups that are shown."""
+
+    kind = "top_k"
+    meaning = "The number of rows in the largest groups"
+    notes = (
+        "Groups are ordered by noisy count. The intervals hold for all groups at once 95 % of the time, so they also "
+        "hold for the groups selected; they are wider than those of a count.",
+        "best_rank and worst_rank, in result.json and in .to_pandas(), are the ranks that a group can have, given "
+        "these intervals: if worst_rank is at most k, the group is among the k largest. An empty rank means that "
+        "suppressed groups may be larger.",
+    )
+    entries = ("k",)
+
+    def __str__(self) -> str:
+        return f"the {self.k:,} largest groups{self.asked.groups_text}"
+
+    def __post_init__(self) -> None:
+        options = self.check_options(self.kind)
+        if not options.by:
+            raise PlanError("by", options.by, "a column", "say which groups are compared: by='city'")
+        self._set_fields(k=check_integer("k", self.k))
+
+    @property
+    def largest_groups(self) -> int | None:
+        """The number of groups that are shown."""
+        return self.k
+
+    def select_shown_groups(
+        self, records: Sequence[Record], noises: Noises, keys: Sequence[tuple[object, ...]]
+    ) -> list[tuple[int, Record]]:
+        """Return the largest groups, with simultaneous intervals for all groups and the possible ranks of each."""
+        del keys
+        return _largest_groups(records, noises, self.k)
+
+    @property
+    def compared_groups(self) -> int:
+        """The number of groups, all of which are compared."""
+        return ASSUMED_GROUPS if self.asked.keys is None else len(self.asked.keys)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class mode(LargestCountQuery):
     """The most frequent value of a column, and how many rows have it; with ``by``, one for each group.
 
     Each value is counted with noise, charged as in ``count``, and the value with the largest noisy count is shown.
@@ -144,9 +146,6 @@ class mode(Query):
 
     kind = "mode"
     meaning = "The number of rows with the most frequent value"
-    additive = True
-    uniform = True
-    counts = True
     notes = (
         "The value with the largest noisy count is shown. Its interval holds for all values at once 95 % of the time, "
         "so it also holds for the one selected.",
@@ -157,8 +156,8 @@ class mode(Query):
     entries = ("column",)
 
     def __str__(self) -> str:
-        other_groups = replace(self.asked, by=self.asked.by[:-1], terms=self.asked.terms[:-1]).groups_text
-        return f"most frequent value of {escape_control_chars(str(self.term))}{other_groups}"
+        other_groups = self.asked.without_groups(self.asked.by[-1:])
+        return f"most frequent value of {escape_control_chars(str(self.term))}{other_groups.groups_text}"
 
     def __post_init__(self) -> None:
         term = column_term("column", self.column)
@@ -175,15 +174,6 @@ class mode(Query):
         asked = self.asked.resolve(schema, where)
         return self.with_fields(asked=asked, term=asked.terms[-1])
 
-    def noisy_statistics(self) -> tuple[NoisyStatistic, ...]:
-        """Return one count, also used as the key count if keys are discovered."""
-        return (row_count(ROW_COUNT, self.asked.relative_noise_size),)
-
-    def estimate(self, integers: Integers, noises: Noises, outside: float = OUTSIDE) -> Record:
-        """Return the noisy integer with the interval of a value that is not selected for its frequency."""
-        lower, upper = noises[ROW_COUNT].confidence_interval(integers[ROW_COUNT], outside)
-        return {"value": integers[ROW_COUNT], "lower": lower, "upper": upper}
-
     def select_shown_groups(
         self, records: Sequence[Record], noises: Noises, keys: Sequence[tuple[object, ...]]
     ) -> list[tuple[int, Record]]:
@@ -197,15 +187,10 @@ class mode(Query):
             shown.append((indexes[chosen], record))
         return shown
 
-    def expected_error(self, noises: Noises, people: int) -> tuple[float, float]:
-        """Return the errors of the noise, with the half-width that holds for all values simultaneously."""
-        del people
-        values = ASSUMED_GROUPS if self.asked.keys is None else len({key[-1] for key in self.asked.keys})
-        return noises[ROW_COUNT].mean_absolute, noises[ROW_COUNT].half_width(1 - OUTSIDE / values)
-
-    def worst_error(self, noises: Noises) -> float:
-        """Return the largest error of the noise."""
-        return noises[ROW_COUNT].worst_error
+    @property
+    def compared_groups(self) -> int:
+        """The number of values, which are compared in each group of the other columns."""
+        return ASSUMED_GROUPS if self.asked.keys is None else len({key[-1] for key in self.asked.keys})
 
 
 LEFT_OVER = "left over"

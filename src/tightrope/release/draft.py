@@ -32,6 +32,7 @@ from tightrope.queries.query_group import (
     QueryGroup,
     bounded_notes,
     bounds_for_query,
+    listed_group_count,
     person_value_notes,
     persons_used,
     rows_used,
@@ -376,7 +377,9 @@ class NoisePlan:
         bounds = bounds_for_query(self.person, question)
         if question.asked.per_person is not None:
             title = question.asked.reader_texts.get("title") or question.title_of_persons(self.person.means)[0]
-            return title_with_bound(title, persons_used(bounds, self.person) if bounds.max_groups > 1 else "")
+            groups = listed_group_count(question)
+            is_in_all_groups = groups is not None and bounds.max_groups >= groups
+            return title_with_bound(title, "" if is_in_all_groups else persons_used(bounds, self.person))
         keys, counts_units = question.asked.keys, isinstance(question, count_distinct) and question.term is None
         # A query of the number of rows per person, or one with a group for each listed key, leaves none out.
         is_in_all_groups = not question.asked.by or (keys is not None and bounds.max_groups >= len(keys))

@@ -47,10 +47,16 @@ def neighbors_text(neighbors: Neighbors) -> str:
     return f"Neighboring tables: {statement[:1].lower()}{statement[1:]}."
 
 
+def leaves_out_rows(document: PlannedRelease) -> bool:
+    """Return whether an answer leaves rows of a privacy unit out: not if all are about persons with all their rows."""
+    is_of_rows = any(not answer.over.startswith("each ") for answer in document.answers)
+    return document.neighbors.privacy_unit is not None and is_of_rows
+
+
 def row_bound_lines(document: PlannedRelease) -> list[str]:
-    """Return a line on the rows beyond ``max_rows``, and how to find a bound; empty if each row is one unit."""
+    """Return a line on the rows beyond ``max_rows``, and how to find a bound; empty if no answer leaves rows out."""
     neighbors = document.neighbors
-    if neighbors.privacy_unit is None:
+    if not leaves_out_rows(document):
         return []
     noun = neighbors.protected_unit.unit_noun
     return [
@@ -96,13 +102,13 @@ def alone_text(answer: PlannedAnswer) -> str:
     part = answer.alone
     if part is None:
         return ""
-    rows = "" if part.rows is None else f"with {part.rows:,} rows ± {positional_text(part.half_width_95, 3, UP)}; "
+    rows = "" if part.rows is None else f"with {part.rows:,} rows ± {positional_text(part.half_width_95, 2, UP)}; "
     alone, weighted = positional_text(part.alone, 2, UP), positional_text(part.weighted, 2, UP)
     buys = ""
     if part.weight > answer.weight:
         times = positional_text(part.others_times, 3, UP)
         buys = f"; with weight = {part.weight:g} about ± {weighted}, and errors of other answers times {times}"
-    return f"{rows}alone it would be ± {alone}{buys}"
+    return f"{rows}as the only question ± {alone}{buys}"
 
 
 def shared_answer_notes(answers: Sequence[PlannedAnswer]) -> list[str]:

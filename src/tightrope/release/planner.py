@@ -333,15 +333,14 @@ def _requested_sizes(task: QueryGroup, factors: Mapping[Query, float]) -> dict[N
 
 def _with_sizes(task: QueryGroup, eighths: Mapping[NoisyStatistic, int]) -> QueryGroup:
     """Return the task with these relative sizes."""
-
-    def with_size(vector: NoisyStatistic) -> NoisyStatistic:
-        return replace(vector, noise_spec=replace(vector.noise_spec, eighths=eighths[vector]))
-
+    sized = {
+        vector: replace(vector, noise_spec=replace(vector.noise_spec, eighths=size)) for vector, size in eighths.items()
+    }
     vectors_by_query = {
-        question: MappingProxyType({name: with_size(vector) for name, vector in vectors.items()})
+        question: MappingProxyType({name: sized[vector] for name, vector in vectors.items()})
         for question, vectors in task.vectors_by_query.items()
     }
-    key_count = None if task.key_count is None else with_size(task.key_count)
+    key_count = None if task.key_count is None else sized[task.key_count]
     return replace(task, vectors_by_query=MappingProxyType(vectors_by_query), key_count=key_count)
 
 

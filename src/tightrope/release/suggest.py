@@ -77,7 +77,7 @@ def bounds_question(column: Given, where: Given | None, schema: Schema) -> histo
     """Return a histogram over the whole axis, with the budget of one count; raises ``SchemaError`` unless numeric."""
     term = resolve_term(column_term("column", column), schema)
     if (kind := term_facts(term, schema).kind) not in NUMBERS:
-        text = f"{str(term)!r} must be numeric, but it is {kind}; cast it, or declare its type"
+        text = f"{str(term)!r} must be numeric, but it is {kind}; say number(...), or declare its type"
         raise SchemaError.from_text("column", text)
     return histogram(column, edges=decimal_edges(), where=where, name="where the values lie")
 
@@ -246,7 +246,7 @@ class RowsPerUnitQuery(RowCountQuery):
         self._set_fields(asked=replace(options, by=("rows",), keys=tuple((step,) for step in ROW_COUNT_STEPS)))
 
     def __str__(self) -> str:
-        return f"number of persons by how many rows they have{self.asked.rows_that_count}"
+        return f"number of persons by how many rows they have{self.asked.without_groups(self.asked.by).groups_text}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 import tightrope as tr
-from tightrope.errors import InputError, PlanError
+from tightrope.errors import InputError, PlanError, SchemaError
 from tightrope.release.build_answers import AnswerBuilder, certificate_of
 from tightrope.release.plan_file import load_plan_file
 
@@ -83,7 +83,10 @@ def test_intervals_cover_the_values_of_persons_whatever_the_bound_on_rows() -> N
 def test_a_person_in_several_groups_has_a_value_in_each_up_to_the_bound() -> None:
     plan = session(max_rows=3).plan([tr.mean("*", per_person="count", bounds=(0, 20), by="city", keys=CITIES)])
     (part,) = plan.to_data()["answers"]
-    assert part["label"].endswith("(each guest counts once in each of at most 3 groups)")
+    assert part["label"] == "Mean of rows per guest between 0 and 20 by city"  # in all three groups
+    assert part["over"] == "each guest counts once in each of at most 3 groups"
+    fewer = session(max_rows=2).plan([tr.mean("*", per_person="count", bounds=(0, 20), by="city", keys=CITIES)])
+    assert fewer.to_data()["answers"][0]["label"].endswith("(each guest counts once in each of at most 2 groups)")
     assert (part["max_rows"], part["max_rows_per_group"], part["max_groups"]) == (3, 1, 3)
     opened = session(max_rows=3)
     (task,) = plan.draft.tasks
@@ -191,3 +194,27 @@ def test_a_plan_file_asks_about_persons_and_its_release_is_verified(tmp_path: Pa
 def test_what_is_not_of_persons_is_refused(make: Any, error: type[Exception], text: str) -> None:
     with pytest.raises(error, match=text):
         make()
+
+
+def test_a_plan_that_uses_all_rows_of_each_person_says_nothing_of_rows_beyond_the_bound() -> None:
+    of_persons = tr.mean("bill", per_person="sum", bounds=(0, 1_000))
+    assert "are left out; if these are most rows" not in str(session().plan([of_persons]))
+    assert "are left out; if these are most rows" in str(session().plan([of_persons, tr.count()]))
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        tr.mean("city", bounds=(0, 1)),
+        tr.median("city", bounds=(0, 1)),
+        tr.histogram("city", edges=[0, 1]),
+        tr.mean("city", bounds=(0, 1), per_person="sum"),
+        tr.median("city", bounds=(0, 1), per_person="sum"),
+        tr.histogram("city", edges=[0, 1], per_person="sum"),
+    ],
+    ids=str,
+)
+def test_texts_are_refused_in_the_same_words_for_rows_and_persons(question: Any) -> None:
+    words = f"'city' is a column of text, but '{question.kind}' needs numbers; say number\\(city\\)"
+    with pytest.raises(SchemaError, match=words):
+        session().plan([question])

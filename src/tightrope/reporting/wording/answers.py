@@ -275,7 +275,8 @@ def extra_columns(answer: Answer) -> Table:
     if any("noisy" in row.extra_values for row in answer.rows):
         # Least squares changed the value: the raw noisy number stands next to it.
         raw = [stated_number(row.extra_values.get("noisy")) for row in answer.rows]
-        return ("before adjustment",), [(fixed_text(number, answer.decimal_places),) for number in raw]
+        digits = 0 if all(number is None or number.is_integer() for number in raw) else answer.decimal_places
+        return ("before adjustment",), [(fixed_text(number, digits),) for number in raw]
     if any("best_rank" in row.extra_values for row in answer.rows):
         return ("rank",), [(row.rank_range,) for row in answer.rows]
     return (), [() for _ in answer.rows]

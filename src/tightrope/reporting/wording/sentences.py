@@ -81,14 +81,16 @@ def bias_statements(document: ReleaseResult | PartialRelease) -> list[tuple[str,
     return sentences
 
 
+UNKNOWN_SHARE = "The noise is too large to say how many of its rows were left out."
+
+
 def left_out_text(document: ReleaseResult | PartialRelease, name: str) -> str:
-    """Return the estimated share of the rows of an answer that were left out, as a sentence; empty if unknown."""
+    """Return the estimated share of the rows of an answer that were left out, as a sentence; empty if not estimated."""
     for bias in document.bias:
-        shares = (bias.share, bias.lower, bias.upper)
-        if bias.kind == "left out" and name in bias.answers and None not in shares:
-            share, lower, upper = (share or 0.0 for share in shares)
-            text = share_text(share, lower, upper, "its rows were left out")
-            return f"{text[:1].upper()}{text[1:]}." if text else ""
+        if bias.kind == "left out" and name in bias.answers:
+            shares = bias.share, bias.lower, bias.upper
+            text = "" if None in shares else share_text(*(share or 0.0 for share in shares), "its rows were left out")
+            return f"{text[:1].upper()}{text[1:]}." if text else UNKNOWN_SHARE
     return ""
 
 
@@ -106,7 +108,9 @@ def answer_heading(answer: Answer) -> str:
 def question_sentence(answer: Answer) -> str:
     """Return one or two sentences: meaning of the numbers, their groups, and how the groups were found."""
     groups = " and ".join(f"“{escape_control_chars(name)}”" for name in answer.by)
-    each = f", for each {groups}" if groups else ""
+    # A ranking has several values of its columns, a mode one value of the last column.
+    names = {"top_k": (), "mode": answer.by[:-1]}.get(answer.kind, answer.by)
+    each = f", for each {' and '.join(f'“{escape_control_chars(name)}”' for name in names)}" if names else ""
     unit = "percent" if answer.in_percent else answer.unit
     each = f", in {unit}{each}" if unit else each
     origin = ""
