@@ -88,8 +88,9 @@ def left_out_text(document: ReleaseResult | PartialRelease, name: str) -> str:
     """Return the estimated share of the rows of an answer that were left out, as a sentence; empty if not estimated."""
     for bias in document.bias:
         if bias.kind == "left out" and name in bias.answers:
-            shares = bias.share, bias.lower, bias.upper
-            text = "" if None in shares else share_text(*(share or 0.0 for share in shares), "its rows were left out")
+            if bias.share is None or bias.lower is None or bias.upper is None:
+                return UNKNOWN_SHARE
+            text = share_text(bias.share, bias.lower, bias.upper, "its rows were left out")
             return f"{text[:1].upper()}{text[1:]}." if text else UNKNOWN_SHARE
     return ""
 
