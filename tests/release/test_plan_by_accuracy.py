@@ -162,14 +162,6 @@ def test_where_a_box_is_refused_the_least_budget_is_sought_with_noise_of_their_o
     assert max(half(plan, name) for name in names) <= 19_761 < max(half(less, name) for name in names)
 
 
-@pytest.mark.parametrize("margin", [10**18, "1e300"])
-def test_a_margin_that_useless_noise_would_meet_is_refused_at_once(session, margin):
-    start = time.monotonic()
-    with pytest.raises(PlanError, match=r"margin_of_error of count to be at most [0-9,]+, .* would be useless"):
-        session.plan([tr.count(), tr.mean("x", bounds=(0, 10))], margin_of_error={"count": margin})
-    assert time.monotonic() - start < 20
-
-
 def test_a_loose_margin_beside_a_tight_one_does_not_matter(session):
     questions = [tr.count(), tr.sum("x", bounds=(0, 10))]
     plan = session.plan(questions, margin_of_error={"count": 30, "sum_x": 10**18})
@@ -177,7 +169,8 @@ def test_a_loose_margin_beside_a_tight_one_does_not_matter(session):
     assert plan.budget_fraction == session.plan(questions, margin_of_error={"count": 30}).budget_fraction
 
 
-def test_the_search_ends_where_noise_would_be_useless(session):
-    plan = session.plan([tr.count()], margin_of_error={"count": 90_000})
+@pytest.mark.parametrize("margin", [90_000, 10**18, "1e300"])
+def test_the_search_ends_where_noise_would_be_useless(session, margin):
+    plan = session.plan([tr.count()], margin_of_error={"count": margin})
     assert half(plan, "count") <= 90_000
     assert plan.budget_fraction < Decimal("0.01")

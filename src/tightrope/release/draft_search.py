@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
 ROUND_UP_FOUR_DIGITS = Context(prec=4, rounding=ROUND_CEILING)
 """Candidate budgets are rounded up to four digits."""
-ROUND_DOWN_TWO_DIGITS = Context(prec=2, rounding=ROUND_FLOOR)
 SIZE_RATIO_TOLERANCE = Decimal("1.002")
 """Tolerance of the search for the smallest budget, as a ratio."""
 WORTHWHILE_EXCESS = 0.999
@@ -58,38 +57,18 @@ class AccuracyTarget:
     rows: int | None
 
     def relative_excess(self, draft: NoisePlan) -> float:
-        """Return the largest ratio of a half-width to its target; at most 1 if every target is met."""
-        return max(self.ratio_by_name(draft).values())
+        """Return the largest ratio of a half-width to its target; at most 1 if every target is met.
 
-    def ratio_by_name(self, draft: NoisePlan) -> dict[str, float]:
-        """Return the ratio of each half-width to its target."""
-        ratios = {}
+        Noise of more than ``MAX_NOISE_ROWS`` in every answer would be useless, and planning with it takes hours: it
+        exceeds any target.
+        """
+        ratios = [_least_noise_rows(draft) / MAX_NOISE_ROWS]
         for accuracy in draft.query_accuracies:
             name = accuracy.question.asked.name
             if name in self.half_widths:
                 half_width = accuracy.errors_at_size(self.rows or 1)["half_width_95"]
-                ratios[name] = (math.inf if half_width is None else half_width) / self.half_widths[name]
-        return ratios
-
-    def is_loose(self, draft: NoisePlan, excess: float) -> bool:
-        """Return whether useless noise would meet the target, given a draft and its relative excess.
-
-        Half-widths are about proportional to the noise, unless it is nearly always 0. Without this lower end, the
-        search would last for hours: the larger the noise, the longer a draft takes.
-        """
-        return excess > 0 and _least_noise_rows(draft) > MAX_NOISE_ROWS * excess
-
-    def refuse_if_loose(self, draft: NoisePlan) -> None:
-        """Raise ``PlanError`` if useless noise would meet the target."""
-        ratio_by_name = self.ratio_by_name(draft)
-        name = max(ratio_by_name, key=ratio_by_name.__getitem__)
-        noise, ratio = _least_noise_rows(draft), ratio_by_name[name]
-        if self.is_loose(draft, ratio):
-            largest = self.half_widths[name] * ratio * MAX_NOISE_ROWS / noise
-            expected = f"at most {ROUND_DOWN_TWO_DIGITS.create_decimal_from_float(largest):,f}"
-            remedy = f"noise of more than {MAX_NOISE_ROWS:,} rows in every answer would be useless"
-            option = f"margin_of_error of {escape_control_chars(name)}"
-            raise PlanError(option, self.half_widths[name], expected, remedy)
+                ratios.append((math.inf if half_width is None else half_width) / self.half_widths[name])
+        return max(ratios)
 
 
 def _least_noise_rows(draft: NoisePlan) -> float:
@@ -132,7 +111,7 @@ def minimal_draft(make_draft: MakeDraft, goal: AccuracyTarget, most: Decimal) ->
 
     Half-widths are roughly inversely proportional to the size: each candidate follows that rule, or bisects. The rule
     only guides the search: the returned draft was checked. All candidates use the noise families that are best at
-    ``most``. Raises ``PlanError`` if useless noise would meet the target.
+    ``most``.
     """
     steps = with_progress(range(MAX_SEARCH_STEPS + 1))
     next(steps)
@@ -140,7 +119,6 @@ def minimal_draft(make_draft: MakeDraft, goal: AccuracyTarget, most: Decimal) ->
     if first_trial is None or first_trial[1] > 1:
         return None
     first_draft = first_trial[0]
-    goal.refuse_if_loose(first_draft)
     sufficient_size, best_trial = most, first_trial
     guess = sufficient_size * _clamped_fraction(first_trial[1])
     for _ in steps:
@@ -150,8 +128,6 @@ def minimal_draft(make_draft: MakeDraft, goal: AccuracyTarget, most: Decimal) ->
         trial = _try_draft(make_draft, goal, size, first_draft)
         if trial is not None and trial[1] <= 1:
             sufficient_size, best_trial = size, trial
-            if goal.is_loose(*trial):
-                break
         else:
             failing_size = size
         guess = size * _clamped_fraction(trial[1]) if trial is not None else sufficient_size / MAX_SIZE_RATIO
@@ -189,8 +165,7 @@ def minimal_budget_for(
         excess = goal.relative_excess(compared)
         if excess > 1:
             return best
-        is_worthwhile = excess < WORTHWHILE_EXCESS and not goal.is_loose(compared, excess)
-        better = minimal_draft(draft_of_share, goal, best.share) if is_worthwhile else None
+        better = minimal_draft(draft_of_share, goal, best.share) if excess < WORTHWHILE_EXCESS else None
         if better is None or better.share >= best.share:
             return compared
         best = better
@@ -267,8 +242,7 @@ def draft_by_moments(
     """Return the draft with the least noise within ``share``, a fraction of the limit's moments.
 
     With a goal: the draft with the smallest fraction, up to ``share``, that meets the goal. ``make_draft`` returns
-    the draft of an allocation. Raises ``InsufficientBudgetError`` if the share is too small, ``PlanError`` if useless
-    noise would meet the goal.
+    the draft of an allocation. Raises ``InsufficientBudgetError`` if the share is too small.
     """
 
     def draft_of_part(part: Decimal) -> NoisePlan:
@@ -284,7 +258,6 @@ def draft_by_moments(
             f"a fraction of {share} of {limit.rule_text} is not enough for the requested margins of error; "
             f"nothing was spent"
         )
-    goal.refuse_if_loose(best)
     # Nearly the smallest sufficient share: half-widths are about proportional to 1/√share.
     for _ in range(MAX_DRAFTS):
         guess = ROUND_UP_SIX_DIGITS.create_decimal(
