@@ -560,7 +560,10 @@ class comparison:
         return f"{answers}: {', '.join(groups)}" if groups else answers
 
     def compare_answers(self, answers: Mapping[str, NoisyAnswer]) -> tuple[tuple[str, ...], list[dict[str, Any]]]:
-        """Return the key columns, and one record for each group in which all numbers are shown."""
+        """Return the key columns, and one record for each group in which all numbers are shown.
+
+        Without key columns it is always one record; its value is None if a number is not shown.
+        """
         first = answers[self.first]
         columns = tuple(column for column in first.query.key_columns if column not in self.between)
         numbers_by_group = self._numbers_by_group(first, columns, 1)
@@ -578,6 +581,8 @@ class comparison:
             else:
                 record = ratio_record(*sorted(numbers, key=lambda number: -number.weight))
             records.append({**dict(zip(columns, key, strict=True)), **record})
+        if not records and not columns:  # a group that is compared is not shown
+            records.append({"value": None, "lower": None, "upper": None})
         return columns, records
 
     def _numbers_by_group(

@@ -306,3 +306,12 @@ def test_a_plan_file_states_comparisons_and_a_stored_release_has_them(tmp_path: 
     place.write_text(PLAN.replace('first = "price"', 'first = "prize"'))
     with pytest.raises(PlanError, match="comparison 1 first"):
         load_plan_file(place)
+
+
+def test_a_comparison_with_a_group_that_is_not_shown_is_suppressed() -> None:
+    frame = pd.DataFrame({"city": ["a"] * 1_400 + ["b"] * 1_590 + ["rare"] * 5})
+    session = tr.Session(frame, privacy_unit=None, budget=tr.Budget(epsilon=1, delta=1e-8))
+    answers = session.plan([tr.count(by="city")]).release()
+    compared = answers.difference("count_by_city", between={"city": ("a", "rare")})
+    assert compared.rows == [{"value": None, "lower": None, "upper": None}]
+    assert answers.difference("count_by_city", between={"city": ("a", "b")}).value is not None
