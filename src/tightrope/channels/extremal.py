@@ -14,7 +14,7 @@ from tightrope.numerics.distributions import normalize_distribution
 
 
 def dominating_channel(guarantee: Guarantee) -> Channel:
-    """Return the dominating pair of a triple as a channel with two inputs and five outputs (GI eqs. 43–44; theory §1).
+    """Return the dominating pair of an (ε, δ, η) guarantee: a channel with two inputs and five outputs (GI eqs. 43–44).
 
     ``(δ, c e^ε, 1 − η − c, c, 0)`` with ``c = (η − δ)/(e^ε − 1)`` and its reverse. Every (ε, δ, η)-LDP channel on two
     inputs is this one followed by another (Blackwell).

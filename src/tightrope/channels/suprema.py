@@ -134,7 +134,7 @@ def printed_jeffreys(guarantee: Guarantee, distance: float) -> float:
 
 
 def binary_share_of_best_kl(guarantee: Guarantee) -> float:
-    """Return 2η/(e^ε−1), a fraction of the best KL that the binary mechanism with erasure reaches (ours), δ = 0.
+    """Return 2η/(e^ε−1), a fraction of the best KL divergence that binary randomized response with erasure reaches.
 
     Without a limit on η it is 2/(e^ε+1), nearly 1 at small ε; Kairouz, Oh, Viswanath: 1/(2(e^ε+1)²).
 

@@ -191,7 +191,7 @@ EVENTS = {"dataset": "declared", "failed": "read failed"}
 
 
 def show_overview(view: Json) -> None:
-    """One dataset."""
+    """Print the overview of one dataset: its counts, limits and what is left of each."""
     identity = view["identity"]
     releases, refusals = view["releases"], view["refusals"]
     counts = f"{releases} release{'s' * (releases != 1)}, {refusals} refusal{'s' * (refusals != 1)}"

@@ -285,7 +285,7 @@ class Account:
         return [self.identity, *(Identity.from_data(entry.body_data["identity"]) for entry in later)]
 
     def _record_declaration(self, connection: Connection, time: str) -> None:
-        """Append this session's declaration if it is new.
+        """Append what this session declares of the dataset (columns, row bounds) if it is new.
 
         Raises ``InputError`` if another process has recorded one that contradicts it since this session was opened.
         """

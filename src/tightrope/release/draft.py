@@ -79,7 +79,9 @@ def allocate_best_arrangement(
     like: tuple[Tasks, NoiseAllocation] | None = None,
     times: int = 1,
 ) -> tuple[Tasks, NoiseAllocation]:
-    """Return the arrangement with the smallest error and its noise. Raises ``InsufficientBudgetError``.
+    """Return the way to group the questions that has the smallest error, and its noise.
+
+    Raises ``InsufficientBudgetError``.
 
     ``arrangements``: at least one. ``like``: the result for another budget; only its arrangement and its noise
     families are used. ``times``: the number of releases that share the budget.
@@ -109,7 +111,7 @@ def composition_groups_of(tasks: Sequence[QueryGroup]) -> list[CompositionGroup]
 
 
 def _with_joint_noise(task: QueryGroup, fitted: Collection[str]) -> QueryGroup:
-    """Return the task with one box for its sums of the most common relative noise size, if there are several."""
+    """Return the query group with joint box noise for its sums of the most common relative size, if there are several."""
     bounds = task.group_contribution()
     joinable_vectors = [
         vector

@@ -91,7 +91,7 @@ def build_grids(exponent: int, smallest_delta: float, spacing: Fraction | None =
 
 
 def smallest_positive(*deltas: float) -> float:
-    """Return the smallest δ above 0, between 1e-280 and 1e-12."""
+    """Return the smallest stated δ above 0, but between 1e-280 and 1e-12: how precise the grid must be."""
     return max(1e-280, min([1e-12, *(float(delta) for delta in deltas if float(delta) > 0)]))
 
 

@@ -95,7 +95,7 @@ def report_information(guarantee: Guarantee, k: int) -> Floats:
 
 @lru_cache(maxsize=256)
 def independent_divergence(epsilon: float, k: int) -> Floats:
-    """Return L times that bound for non-interactive mechanisms with δ = 0.
+    """Return L times a bound on the information of one report about a spike of L categories (non-interactive, δ = 0).
 
     It is max_s ψ(1 − θg) θ² (1−s) g²/s with g = s(e^ε−1)/(1 + s(e^ε−1)).
 

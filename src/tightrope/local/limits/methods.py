@@ -119,7 +119,7 @@ def le_cam(
 def assouad(
     privacy: Privacy, pair: Hypotheses, *, coordinates: int, separation: float, cost: str | Cost = "squared"
 ) -> Assouad:
-    """Return Assouad's bound: each coordinate is a two-point problem for all values of the others; costs add up.
+    """Return Assouad's lower bound on the risk: a two-point problem for each coordinate; their costs add up.
 
     >>> each = Hypotheses(0.1)
     >>> assouad(Guarantee(1.0), each, coordinates=8, separation=0.2).risk(10) > 0.02

@@ -50,7 +50,7 @@ class Tail:
         return Fraction(self.escape_in * self.escape**periods * remaining, TOTAL ** (periods + 2))
 
     def excess_moments(self) -> tuple[Fraction, Fraction]:
-        """Return E K and E K² of the magnitude K beyond N + 1: K = k, or B + K again."""
+        """Return E K and E K² of the excess K = |X| − (N + 1) of an X beyond ±N, as described above."""
         size, stay = len(self.block), sum(self.block)
         first = sum(k * w for k, w in enumerate(self.block))
         mean = Fraction(first + self.escape * size, stay)

@@ -45,7 +45,7 @@ def ones_probabilities(people: int) -> Floats:
 
 
 def gamma_information(gamma: float, people: int) -> float:
-    """Return I_γ(Θ; Xⁿ) = Σ_s ∫ (P(s|θ) − γ/(n + 1))₊ dθ."""
+    """Return the E_γ information of the parameter and n samples: Σ_s ∫ (P(s|θ) − γ/(n + 1))₊ dθ."""
     return float(np.maximum(ones_probabilities(people) - gamma / (people + 1), 0.0).sum(axis=1).mean())
 
 

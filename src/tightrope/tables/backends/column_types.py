@@ -152,7 +152,7 @@ def to_comparable(column: ir.Column) -> ir.Column:
 
 
 def shorten_texts(column: ir.Column) -> ir.Column:
-    """Return a ``to_comparable`` column with texts of more than 63 characters replaced by their SHA-256 digests.
+    """Return the column with texts of more than 63 characters replaced by their SHA-256 digests.
 
     Different texts stay different: shorter texts are not digests, and it is infeasible to find two texts with the same
     digest. So the values that are sorted, hashed and grouped are small, however long one person's texts are.

@@ -47,7 +47,7 @@ class Line(Cost):
 
 
 def power_or_infinity(distance: float, exponent: float) -> float:
-    """Return the power of one distance; ∞ on overflow."""
+    """Return the distance between two points to the power ``exponent``; ∞ on overflow."""
     try:
         return float(distance**exponent)
     except OverflowError:
