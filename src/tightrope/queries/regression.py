@@ -84,8 +84,10 @@ class RegressionLine:
         return span
 
     def _first_slope_span(self, outside: float) -> Span:
-        """Return a first range of the slope b: the noise of the covariance and of b times the variance each have half of the
-        error probability."""
+        """Return a first range of the slope.
+
+        The noises of the covariance and of the slope times the variance each get half of the error probability.
+        """
         covariance_noise = self._slope_noise(Span(0.0, 0.0))
         smallest_variance = self.variance - self.sample.noise_width(self._variance_noise(), outside / 2)
         half_width = (

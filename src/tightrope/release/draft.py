@@ -111,7 +111,7 @@ def composition_groups_of(tasks: Sequence[QueryGroup]) -> list[CompositionGroup]
 
 
 def _with_joint_noise(task: QueryGroup, fitted: Collection[str]) -> QueryGroup:
-    """Return the query group with joint box noise for its sums of the most common relative size, if there are several."""
+    """Return the query group with joint box noise for its sums of the most common size, if there are several."""
     bounds = task.group_contribution()
     joinable_vectors = [
         vector

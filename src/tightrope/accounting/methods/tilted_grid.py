@@ -349,7 +349,7 @@ class TiltedGridMethod(Method):
     def _step_and_bounds(
         self, outlines: Sequence[Outline], tilt: float, ends: Sequence[float], points: int
     ) -> tuple[float, list[tuple[float, float]]]:
-        """Return the grid step for about so many points of the sum, and the range of losses that is kept of each distribution."""
+        """Return the grid step for about so many points of the sum, and the kept range of each distribution."""
         at_tilt = self._cumulant(outlines, tilt)
         spread = tilt * 2.0 ** np.arange(-8, 4, 0.5)
         above = [(self._cumulant(outlines, tilt + r) - at_tilt + ESCAPING_NATS) / r for r in spread]
