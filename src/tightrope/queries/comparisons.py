@@ -559,6 +559,20 @@ class comparison:
         ]
         return f"{answers}: {', '.join(groups)}" if groups else answers
 
+    @property
+    def meaning(self) -> str:
+        """Return what the number means: the first sentence of its explanation."""
+        joined = "minus" if self.kind == DIFFERENCE else "divided by"
+        if not self.between:
+            return f"The first answer {joined} the second one"
+        numbers = "the number" if self.second is None else f"the first answer {joined} the second one,"
+        (column, (plus, minus)), *others = self.between.items()
+        text = f"{numbers} for {column} {plus} {joined} that for {column} {minus}"
+        if others:
+            column, (plus, minus) = others[0]
+            return f"A difference of differences: {text}, where {column} is {plus}; minus the same where it is {minus}"
+        return text[:1].upper() + text[1:]
+
     def compare_answers(self, answers: Mapping[str, NoisyAnswer]) -> tuple[tuple[str, ...], list[dict[str, Any]]]:
         """Return the key columns, and one record for each group in which all numbers are shown.
 

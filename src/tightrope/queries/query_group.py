@@ -477,16 +477,23 @@ def person_value_notes(bounds: ContributionBounds, person: PrivacyUnit) -> list[
     return notes
 
 
-def bounded_notes(bounds: ContributionBounds, person: PrivacyUnit, by: tuple[str, ...]) -> list[str]:
-    """Return notes on the rows left out, beyond the bound or without a person, and on queries without groups."""
+def bounded_notes(
+    bounds: ContributionBounds, person: PrivacyUnit, by: tuple[str, ...], *, leaves_out: bool
+) -> list[str]:
+    """Return notes on the rows left out, beyond the bound or without a person, and on queries without groups.
+
+    ``leaves_out``: whether rows beyond the bound would change the answer.
+    """
     if bounds.person_column is None:
         return []
     column = escape_control_chars(str(bounds.person_column))
-    notes = [
-        f"If {escape_control_chars(person.means)} has more rows than the limit, the additional rows are left out: the "
-        "answer describes the rows used, not the whole table.",
-        f"Rows whose {column} is missing, or a float that is not an integer below 2^53, are left out.",
-    ]
+    notes = [f"Rows whose {column} is missing, or a float that is not an integer below 2^53, are left out."]
+    if leaves_out:
+        text = (
+            f"If {escape_control_chars(person.means)} has more rows than the limit, the additional rows are left out: "
+            "the answer describes the rows used, not the whole table."
+        )
+        notes.insert(0, text)
     if not by and bounds.max_rows < declared_bounds(person).max_rows:
         notes.append(f"Without groups, the whole table is one group: max_rows_per_group = {bounds.max_rows} limits it.")
     return notes

@@ -410,7 +410,7 @@ def _comparison_data(
         "name": compared.name,
         "question": compared.text_of([about["question"] for about in statements]),
         "kind": compared.kind,
-        "meaning": f"The {compared.kind}",
+        "meaning": compared.meaning,
         "title": compared.title,
         "description": compared.description,
         "unit": compared.unit or (first["unit"] if compared.kind == "difference" else None),

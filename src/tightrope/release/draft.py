@@ -49,6 +49,7 @@ from tightrope.release.settings import (
     neighbors_data,
 )
 from tightrope.tables.expressions.conditions import Cut
+from tightrope.tables.request import ContributionBounds
 
 if TYPE_CHECKING:
     from tightrope.accounting.privacy_loss import PrivacyLoss
@@ -366,7 +367,9 @@ class NoisePlan:
             "notes": [
                 *accuracy.reader_notes(),
                 *(
-                    bounded_notes(bounds, self.person, question.asked.by)
+                    bounded_notes(
+                        bounds, self.person, question.asked.by, leaves_out=bool(self._used_rows_text(question, bounds))
+                    )
                     if question.asked.per_person is None
                     else person_value_notes(bounds, self.person)
                 ),
@@ -382,6 +385,11 @@ class NoisePlan:
             groups = listed_group_count(question)
             is_in_all_groups = groups is not None and bounds.max_groups >= groups
             return title_with_bound(title, "" if is_in_all_groups else persons_used(bounds, self.person))
+        title = question.asked.reader_texts.get("title") or question.title_and_meaning(self.person.means)[0]
+        return title_with_bound(title, self._used_rows_text(question, bounds))
+
+    def _used_rows_text(self, question: Query, bounds: ContributionBounds) -> str:
+        """Return how many rows of a person a question uses; empty if it leaves none out that could change it."""
         keys, counts_units = question.asked.keys, isinstance(question, count_distinct) and question.term is None
         # A query of the number of rows per person, or one with a group for each listed key, leaves none out.
         is_in_all_groups = not question.asked.by or (keys is not None and bounds.max_groups >= len(keys))
@@ -392,8 +400,7 @@ class NoisePlan:
             None if is_in_all_groups else bounds.max_groups,
             self.person.means,
         )
-        title = question.asked.reader_texts.get("title") or question.title_and_meaning(self.person.means)[0]
-        return title_with_bound(title, unit.used_rows_text(counts_units=counts_units))
+        return unit.used_rows_text(counts_units=counts_units)
 
     def _warning_texts(self) -> list[str]:
         """Return warnings about a large ε or δ, and about extra noise from a simpler bound."""

@@ -315,3 +315,19 @@ def test_a_comparison_with_a_group_that_is_not_shown_is_suppressed() -> None:
     compared = answers.difference("count_by_city", between={"city": ("a", "rare")})
     assert compared.rows == [{"value": None, "lower": None, "upper": None}]
     assert answers.difference("count_by_city", between={"city": ("a", "b")}).value is not None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "meaning"),
+    [
+        ({"second": "other"}, "The first answer minus the second one"),
+        ({"between": {"g": (2, 1)}}, "The number for g 2 minus that for g 1"),
+        (
+            {"between": {"g": (1, 0), "h": ("b", "a")}},
+            "A difference of differences: the number for g 1 minus that for g 0, where h is b; "
+            "minus the same where it is a",
+        ),
+    ],
+)
+def test_the_meaning_says_what_is_subtracted_from_what(arguments: dict[str, Any], meaning: str) -> None:
+    assert tr.comparison("difference", "first", **arguments).meaning == meaning
