@@ -11,6 +11,7 @@ from decimal import MAX_EMAX, MIN_EMIN, ROUND_FLOOR, Context, Decimal, Inexact, 
 from fractions import Fraction
 from typing import Any
 
+from tightrope.documents.wording import DELTA_SIZE_ADVICE, explain_numbers
 from tightrope.errors import InputError
 
 Number = int | float | str | Decimal
@@ -18,7 +19,6 @@ BudgetFraction = Number | Fraction
 Point = tuple[Decimal, Decimal]
 Tradeoff = Callable[[float], float]
 Names = tuple[str, ...]
-TYPICAL = "choose a value much smaller than 1/(number of people), such as 1e-8"
 MAX_DIGITS = 1_000
 MAX_CHARACTERS, MAX_INTEGER = 4_300, 10 ** (MAX_DIGITS + 1)
 EXACT = Context(
@@ -295,10 +295,10 @@ def _checked_delta(value: object, points: list[Point]) -> Decimal:
     if value is None and points:
         return min(delta for _, delta in points)
     if value is None:
-        raise InputError.from_text("delta", f"missing; {TYPICAL}")
+        raise InputError.from_text("delta", f"missing; {DELTA_SIZE_ADVICE}")
     exact = exact_decimal("delta", value)
     if not 0 <= exact < 1:
-        raise InputError("delta", value, "a number in [0, 1)", TYPICAL)
+        raise InputError("delta", value, "a number in [0, 1)", DELTA_SIZE_ADVICE)
     return exact
 
 
@@ -354,7 +354,6 @@ class Guarantee:
         An attacker who sees the output and guesses ... is right at most 73.2 % of the time (random guessing: 50 %). ...
         """
         from tightrope.documents import numbers
-        from tightrope.documents.wording import explain_numbers
 
         stated = self.total_variation < self.largest_total_variation
         eta = self.total_variation if stated else numbers.total_variation(self.epsilon, self.delta)

@@ -141,6 +141,7 @@ ZERO_DELTA_MEANING = "The bound of ε holds without exception."
 DELTA_ADVICE = (
     "Choose delta well below one over the number of people: 1e-8 suits up to a million people, 1e-10 a hundred million."
 )
+DELTA_SIZE_ADVICE = "choose a value much smaller than 1/(number of people), such as 1e-8"
 DELTA_TOO_LARGE = "with this probability everything about a person may be revealed"
 
 

@@ -9,10 +9,10 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, TypedDict
 
-from tightrope.documents.budget import TYPICAL, Budget, float_at_most, printed_float_at_most
+from tightrope.documents.budget import Budget, float_at_most, printed_float_at_most
 from tightrope.documents.escaping import A_PERSON, escape_control_chars
 from tightrope.documents.privacy_unit import PrivacyUnit
-from tightrope.documents.wording import DELTA_TOO_LARGE, AttackWording, large_delta_text
+from tightrope.documents.wording import DELTA_SIZE_ADVICE, DELTA_TOO_LARGE, AttackWording, large_delta_text
 from tightrope.errors import InputError, SchemaError, suggest_nearest
 from tightrope.noise.allocation import MOST_EPSILON
 from tightrope.numerics.checks import check_integer
@@ -194,7 +194,7 @@ REFUSED_DELTA, WARNED_DELTA = Decimal("0.1"), Decimal("1e-4")
 def check_delta(budget: Budget, tasks: Sequence[QueryGroup]) -> None:
     """Raise ``InputError`` for a δ without meaningful protection, and for δ = 0 if groups are discovered."""
     if not budget.delta < REFUSED_DELTA:
-        remedy = f"{DELTA_TOO_LARGE}; {TYPICAL}"
+        remedy = f"{DELTA_TOO_LARGE}; {DELTA_SIZE_ADVICE}"
         raise InputError("delta", float(budget.delta), f"below {REFUSED_DELTA} for a release", remedy)
     discovered = [
         question.asked.name for task in tasks if task.key_count is not None for question in task.ordered_queries
@@ -211,7 +211,7 @@ def large_delta_warning(budget: Budget) -> str | None:
     """Return a warning for a δ of at least one over the population of a small town, else None."""
     if budget.delta < WARNED_DELTA:
         return None
-    return f"{large_delta_text(budget.delta)}; {TYPICAL}"
+    return f"{large_delta_text(budget.delta)}; {DELTA_SIZE_ADVICE}"
 
 
 def large_epsilon_warning(budget: Budget) -> str | None:
