@@ -7,10 +7,10 @@ A comparison is computed from noisy integers that are released anyway, so it nee
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Self, final
+from typing import TYPE_CHECKING, Any, Literal, Self, final
 
 import numpy as np
 
@@ -108,6 +108,11 @@ class NoiseTerm:
     slope: float
     spread: float
 
+    @property
+    def size(self) -> float:
+        """The largest factor of |X|."""
+        return abs(self.slope) + self.spread
+
 
 @lru_cache(maxsize=4_096)
 def sum_half_width(terms: tuple[NoiseTerm, ...], outside: float) -> float:
@@ -115,21 +120,15 @@ def sum_half_width(terms: tuple[NoiseTerm, ...], outside: float) -> float:
 
     The same holds for minus the sum, whose terms are at most −slope · X + spread · |X|: X is symmetric.
     """
-    used_terms = [term for term in terms if term.slope or term.spread]
+    used_terms = [term for term in terms if term.size]
     if not used_terms:
         return 0.0
-    sizes = [abs(term.slope) + term.spread for term in used_terms]
     beyond = NEGLIGIBLE * outside / 2
-    ends = [_tail_end(term.tails, beyond) for term in used_terms]
-    exact_cell = _common_cell(used_terms, sizes, ends)
-    cell = exact_cell or max(
-        size * half_width(term.tails, outside) for size, term in zip(sizes, used_terms, strict=True)
-    ) / (CELLS_PER_WIDTH)
-    if not (
-        0 < cell < math.inf and sum(size * end / cell for size, end in zip(sizes, ends, strict=True)) < LARGEST_LATTICE
-    ):
+    reaches = [term.size * _tail_end(term.tails, beyond) for term in used_terms]
+    cell, is_exact = _lattice_cell(used_terms, reaches, outside)
+    if not (0 < cell < math.inf and sum(reach / cell for reach in reaches) < LARGEST_LATTICE):
         return math.inf
-    lengths = [math.ceil(size * end / cell) + 1 for size, end in zip(sizes, ends, strict=True)]
+    lengths = [math.ceil(reach / cell) + 1 for reach in reaches]
     size = 1 << (2 * sum(lengths) + len(lengths)).bit_length()
     transform = np.ones(size // 2 + 1, dtype=complex)
     for term, length in zip(used_terms, lengths, strict=True):
@@ -141,15 +140,19 @@ def sum_half_width(terms: tuple[NoiseTerm, ...], outside: float) -> float:
     is_rare = tail[sum(lengths) :] <= allowed
     if not (allowed > 0 and is_rare[-1]):
         return math.inf
-    return float(np.argmax(is_rare)) * cell * (1 if exact_cell else 1 + 1e-12)
+    return float(np.argmax(is_rare)) * cell * (1 if is_exact else 1 + 1e-12)
 
 
-def _common_cell(terms: Sequence[NoiseTerm], sizes: Sequence[float], ends: Sequence[float]) -> float | None:
-    """Return the smallest slope if all slopes are integer multiples of it and the lattice is small, else None."""
-    smallest = min(sizes)
-    is_exact = all(term.spread == 0 and (size / smallest).is_integer() for term, size in zip(terms, sizes, strict=True))
-    cells = sum(size * end for size, end in zip(sizes, ends, strict=True)) / smallest
-    return smallest if is_exact and cells < EXACT_CELLS else None
+def _lattice_cell(terms: Sequence[NoiseTerm], reaches: Sequence[float], outside: float) -> tuple[float, bool]:
+    """Return the cell of the lattice, and whether the terms are exact multiples of it.
+
+    It is the smallest slope if all slopes are integer multiples of it and the lattice is small.
+    """
+    smallest = min(term.size for term in terms)
+    are_multiples = all(term.spread == 0 and (term.size / smallest).is_integer() for term in terms)
+    if are_multiples and sum(reaches) / smallest < EXACT_CELLS:
+        return smallest, True
+    return max(term.size * half_width(term.tails, outside) for term in terms) / CELLS_PER_WIDTH, False
 
 
 @lru_cache(maxsize=1_024)
@@ -273,10 +276,10 @@ def weighted_sum_record(numbers: Sequence[ComparedNumber]) -> Record:
         intervals.append(interval)
     if methods.separate or interval is None:
         intervals.append(_sum_of_intervals(records, [number.weight for number in numbers]))
-    lower, upper = max(low for low, _ in intervals), min(high for _, high in intervals)
+    lower, upper = _intersect_intervals(intervals)
     values = [record["value"] for record in records]
     if None in values:
-        return {"value": None, "lower": _finite_or_none(lower), "upper": _finite_or_none(upper)}
+        return _record_without_value(lower, upper)
     value = _exact_sum([number.weight * (value or 0) for number, value in zip(numbers, values, strict=True)])
     return {
         "value": value,
@@ -324,6 +327,14 @@ def _record_ends(record: Record) -> tuple[float, float]:
     return -math.inf if low is None else low, math.inf if high is None else high
 
 
+def _intersect_intervals(intervals: Sequence[tuple[float, float]]) -> tuple[float, float]:
+    return max(low for low, _ in intervals), min(high for _, high in intervals)
+
+
+def _record_without_value(lower: float, upper: float) -> Record:
+    return {"value": None, "lower": _finite_or_none(lower), "upper": _finite_or_none(upper)}
+
+
 def _finite_or_none(number: float) -> float | None:
     return number if math.isfinite(number) else None
 
@@ -338,23 +349,29 @@ SMALLEST_STEP = 1e-9
 def ratio_record(first: ComparedNumber, second: ComparedNumber) -> Record:
     """Return first / second with its 95 % interval; the value is None if the second number may be zero."""
     both = (first, second)
-    methods, intervals = IntervalMethods.for_numbers(both), []
+    methods = IntervalMethods.for_numbers(both)
     records = separate_records(both, methods.separate or OUTSIDE)
-    estimates = [number.estimate for number in both]
-    if methods.joint and None not in estimates:
-        intervals.append(_ratios_of_joint_noise(both, methods.joint))
-    if methods.separate or not intervals:
-        intervals.append(_quotient_of_intervals(*map(_record_ends, records)))
-    lower, upper = max(low for low, _ in intervals), min(high for _, high in intervals)
-    is_unbounded = math.isinf(lower) or math.isinf(upper)
-    if all(estimate is not None and estimate.possible[0] >= 0 for estimate in estimates):
+    lower, upper = _ratio_interval(both, records, methods)
+    is_unbounded = math.inf in (abs(lower), abs(upper))
+    if all(number.estimate is not None and number.estimate.possible[0] >= 0 for number in both):
         is_unbounded, lower = is_unbounded or upper < 0, max(lower, 0.0)
         upper = math.inf if upper < 0 else upper  # no possible ratio is plausible: the noise is larger than usual
     values = [record["value"] for record in records]
     if is_unbounded or None in values or not values[1]:
-        return {"value": None, "lower": _finite_or_none(lower), "upper": _finite_or_none(upper)}
+        return _record_without_value(lower, upper)
     value = (values[0] or 0.0) / values[1]
     return {"value": value, "lower": min(lower, value), "upper": max(upper, value)}
+
+
+def _ratio_interval(
+    both: tuple[ComparedNumber, ComparedNumber], records: Sequence[Record], methods: IntervalMethods
+) -> tuple[float, float]:
+    """Return the ratios that no method excludes; infinite ends where they are not bounded."""
+    pair = JointRatio.from_numbers(both, methods.joint) if methods.joint else None
+    intervals = [] if pair is None else [pair.plausible_ratios()]
+    if methods.separate or pair is None:
+        intervals.append(_quotient_of_intervals(*map(_record_ends, records)))
+    return _intersect_intervals(intervals)
 
 
 def _quotient_of_intervals(first: tuple[float, float], second: tuple[float, float]) -> tuple[float, float]:
@@ -365,54 +382,76 @@ def _quotient_of_intervals(first: tuple[float, float], second: tuple[float, floa
     return math.nextafter(min(quotients), -math.inf), math.nextafter(max(quotients), math.inf)
 
 
-def _ratios_of_joint_noise(both: tuple[ComparedNumber, ComparedNumber], outside: float) -> tuple[float, float]:
-    """Return the ends of all ratios tan φ · scale that are not excluded; from ± 90° towards the observed ratio.
-
-    All ratios of a step are excluded at once: the weights of both numbers are those of the whole step.
-    """
-    raw = [number.estimate.raw_value for number in both if number.estimate is not None]
-    allowances = [number.estimate.allowance for number in both if number.estimate is not None]
-    units = []
-    for number in both:
-        terms = joint_noise_terms([_with_weight(number, 1.0, 0.0)])
-        unit = math.inf if terms is None else sum_half_width(terms, OUTSIDE)
-        if terms is None or not unit < math.inf:
-            return -math.inf, math.inf
-        # Noise that is 0 in most releases has no width: its step is the unit.
-        units.append(unit or max((abs(term.slope) + term.spread for term in terms), default=0.0) or 1.0)
-    scaled = [value / unit for value, unit in zip(raw, units, strict=True)]
-    observed = math.atan2(scaled[0], scaled[1])
-    observed -= math.pi * round(observed / math.pi)  # a ratio has two directions
-
-    def is_excluded(low: float, high: float) -> bool:
-        """Return whether no ratio between two angles is plausible; the observed one is not between them."""
-        cosines = [math.cos(low), math.cos(high), *([1.0] if low < 0 < high else [])]
-        sines = [math.sin(low), math.sin(high)]
-        weights = [
-            (sign * (max(ends) + min(ends)) / (2 * unit), (max(ends) - min(ends)) / (2 * unit) + 1e-15 / unit)
-            for ends, unit, sign in ((cosines, units[0], 1), (sines, units[1], -1))
-        ]
-        terms = joint_noise_terms([_with_weight(number, *weight) for number, weight in zip(both, weights, strict=True)])
-        width = math.inf if terms is None else sum_half_width(terms, outside)
-        width += math.fsum((abs(w) + t) * a for (w, t), a in zip(weights, allowances, strict=True))
-        nearest = min(abs(math.cos(end) * scaled[0] - math.sin(end) * scaled[1]) for end in (low, high))
-        return nearest > width * (1 + 1e-9)
-
-    ends = [_excluded_from(side * math.pi / 2, observed, is_excluded) for side in (-1, 1)]
-    tangents = [
-        side * math.inf
-        if end is None
-        else math.tan(end) * units[0] / units[1] + side * abs(math.tan(end) * units[0] / units[1]) * 1e-12
-        for side, end in zip((-1, 1), ends, strict=True)
-    ]
-    return tangents[0], tangents[1]
+def _noise_unit(number: ComparedNumber) -> float:
+    """Return the half-width of a number by itself; its step if its noise is 0 in most releases, ∞ without a bound."""
+    terms = joint_noise_terms([_with_weight(number, 1.0, 0.0)])
+    if terms is None:
+        return math.inf
+    return sum_half_width(terms, OUTSIDE) or max((term.size for term in terms), default=0.0) or 1.0
 
 
 def _with_weight(number: ComparedNumber, weight: float, tolerance: float) -> ComparedNumber:
     return ComparedNumber(number.query, number.integers, number.noises, number.key, weight, tolerance)
 
 
-def _excluded_from(start: float, observed: float, is_excluded: Any) -> float | None:
+@dataclass(frozen=True, slots=True)
+class JointRatio:
+    """Two numbers in units of their noise; the ratio tan φ · units[0] / units[1] is the angle φ, from −90° to 90°."""
+
+    both: tuple[ComparedNumber, ComparedNumber]
+    estimates: tuple[LinearEstimate, LinearEstimate]
+    units: tuple[float, float]
+    outside: float
+    """The probability with which the true ratio may be excluded."""
+
+    @classmethod
+    def from_numbers(cls, both: tuple[ComparedNumber, ComparedNumber], outside: float) -> Self | None:
+        """Return the pair; None if a number has no linear estimate."""
+        first, second = (number.estimate for number in both)
+        if first is None or second is None:
+            return None
+        return cls(both, (first, second), (_noise_unit(both[0]), _noise_unit(both[1])), outside)
+
+    def plausible_ratios(self) -> tuple[float, float]:
+        """Return the ends of all ratios that are not excluded, rounded outwards."""
+        if not max(self.units) < math.inf:
+            return -math.inf, math.inf
+        return self._end_of_ratios(-1), self._end_of_ratios(1)
+
+    def _scaled_values(self) -> tuple[float, float]:
+        first, second = (number.raw_value / unit for number, unit in zip(self.estimates, self.units, strict=True))
+        return first, second
+
+    def _end_of_ratios(self, side: Literal[-1, 1]) -> float:
+        """Return the lower (−1) or the upper end; infinite if no ratio is excluded, from ± 90° to the observed one."""
+        observed = math.atan2(*self._scaled_values())
+        observed -= math.pi * round(observed / math.pi)  # a ratio has two directions
+        angle = _excluded_from(side * math.pi / 2, observed, self.excludes_angles)
+        if angle is None:
+            return side * math.inf
+        ratio = math.tan(angle) * self.units[0] / self.units[1]
+        return ratio + side * abs(ratio) * 1e-12
+
+    def excludes_angles(self, low: float, high: float) -> bool:
+        """Return whether no ratio between two angles is plausible; the observed one is not between them.
+
+        All are excluded at once: the weights of both numbers are those of the whole step.
+        """
+        cosines = [math.cos(low), math.cos(high), *([1.0] if low < 0 < high else [])]
+        sines = [math.sin(low), math.sin(high)]
+        weights = [
+            (sign * (max(ends) + min(ends)) / (2 * unit), (max(ends) - min(ends)) / (2 * unit) + 1e-15 / unit)
+            for ends, unit, sign in ((cosines, self.units[0], 1), (sines, self.units[1], -1))
+        ]
+        terms = joint_noise_terms([_with_weight(number, *w) for number, w in zip(self.both, weights, strict=True)])
+        width = math.inf if terms is None else sum_half_width(terms, self.outside)
+        width += math.fsum((abs(w) + t) * one.allowance for (w, t), one in zip(weights, self.estimates, strict=True))
+        scaled = self._scaled_values()
+        nearest = min(abs(math.cos(end) * scaled[0] - math.sin(end) * scaled[1]) for end in (low, high))
+        return nearest > width * (1 + 1e-9)
+
+
+def _excluded_from(start: float, observed: float, is_excluded: Callable[[float, float], bool]) -> float | None:
     """Return the angle nearest to the observed one up to which all from ``start`` are excluded; None without any.
 
     Angles nearer than the smallest step are not tried: of two numbers with one noise, every other ratio is excluded.
@@ -488,12 +527,7 @@ class comparison:
                 f"one of {quoted_names(COMPARISON_KINDS)}",
                 suggest_nearest(self.kind, COMPARISON_KINDS),
             )
-        if not isinstance(self.first, str):
-            raise PlanError("first", self.first, "the name of an answer")
-        for parameter in ("first", "second", "name", "title", "description", "unit"):
-            text = getattr(self, parameter)
-            if not (text is None or (isinstance(text, str) and text.strip())):
-                raise PlanError(parameter, text, "a non-empty text")
+        self._check_texts()
         grid_width(self.round_to)
         self._check_between()
         if self.second is None and not self.between:
@@ -505,6 +539,15 @@ class comparison:
             raise PlanError.from_text("second", "it is the first answer; use between={...} to compare two groups of it")
         parts = [self.kind, self.first, *([self.second] if self.second else []), *map(str, self.between)]
         object.__setattr__(self, "name", self.name or "_".join(parts))
+
+    def _check_texts(self) -> None:
+        """Raise ``PlanError`` for a text that is empty or of another type."""
+        if not isinstance(self.first, str):
+            raise PlanError("first", self.first, "the name of an answer")
+        for parameter in ("first", "second", "name", "title", "description", "unit"):
+            text = getattr(self, parameter)
+            if not (text is None or (isinstance(text, str) and text.strip())):
+                raise PlanError(parameter, text, "a non-empty text")
 
     def _check_between(self) -> None:
         """Raise ``PlanError`` unless ``between`` has two different values of each column."""
