@@ -38,10 +38,10 @@ from .queries.moments import correlation as correlation
 from .queries.moments import covariance as covariance
 from .queries.moments import standard_deviation as standard_deviation
 from .queries.moments import variance as variance
-from .queries.proportion import proportion as proportion
 from .queries.quantile import median as median
 from .queries.quantile import quantile as quantile
 from .queries.quantile import quantiles as quantiles
+from .queries.ratio import proportion as proportion
 from .queries.ratio import ratio as ratio
 from .queries.regression import regression as regression
 from .queries.top_k import mode as mode

@@ -7,7 +7,6 @@ from typing import Annotated, Any, Literal, Protocol
 
 from msgspec import Meta, ValidationError, convert, field, structs, to_builtins
 
-from tightrope.documents.days import TIME_UNITS, Rounding, time_text
 from tightrope.documents.document import (
     Counted,
     Digits,
@@ -21,6 +20,7 @@ from tightrope.documents.document import (
     TablePart,
 )
 from tightrope.documents.escaping import csv_table
+from tightrope.documents.numbers import TIME_UNITS, Rounding, time_text
 from tightrope.documents.privacy_unit import PrivacyUnit
 from tightrope.documents.reader import FormerKeys, Reader, rename_document_keys
 from tightrope.documents.wording import explain_release, title_with_bound

@@ -9,8 +9,6 @@ from .mechanisms.bounded_mean import duchi as duchi
 from .mechanisms.bounded_mean import hybrid as hybrid
 from .mechanisms.bounded_mean import piecewise as piecewise
 from .mechanisms.local_hashing import hashing as hashing
-from .mechanisms.registry import register_distribution as register_distribution
-from .mechanisms.registry import register_mean as register_mean
 from .mechanisms.response import binary_with_erasure as binary_with_erasure
 from .mechanisms.response import k_randomized_response as k_randomized_response
 from .mechanisms.response import response_with_erasure as response_with_erasure
@@ -28,6 +26,8 @@ from .quantile_tree import quantiles as quantiles
 from .studies.planning import best as best
 from .studies.planning import compare as compare
 from .studies.planning import plan as plan
+from .studies.planning import register_distribution as register_distribution
+from .studies.planning import register_mean as register_mean
 from .studies.repeated import Memoized as Memoized
 from .studies.repeated import shuffled_closed_form as shuffled_closed_form
 from .studies.repeated import shuffled_delta as shuffled_delta

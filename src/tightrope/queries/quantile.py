@@ -12,8 +12,8 @@ from typing import ClassVar, Self, final
 import numpy as np
 import scipy
 
-from tightrope.documents.days import DATE_UNIT, INSTANT_UNIT, ROUND_BY_DIRECTION, Rounding, days_since_epoch
 from tightrope.documents.escaping import escape_control_chars
+from tightrope.documents.numbers import DATE_UNIT, INSTANT_UNIT, ROUND_BY_DIRECTION, Rounding, days_since_epoch
 from tightrope.errors import PlanError
 from tightrope.mechanisms.exponential import (
     PARTS,

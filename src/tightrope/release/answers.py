@@ -11,10 +11,9 @@ from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tightrope.documents.days import TIME_UNITS, Rounding, time_from_days
 from tightrope.documents.document import plain_data, to_json_text
 from tightrope.documents.escaping import escape_control_chars, html_text, range_part_text
-from tightrope.documents.numbers import UP, positional_text
+from tightrope.documents.numbers import TIME_UNITS, UP, Rounding, positional_text, time_from_days
 from tightrope.documents.release import (
     MEASURES,
     MISSING,

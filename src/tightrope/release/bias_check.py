@@ -11,8 +11,8 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 from tightrope.documents.budget import Number, exact_decimal
-from tightrope.documents.days import INSTANT_UNIT, time_text
 from tightrope.documents.escaping import escape_control_chars
+from tightrope.documents.numbers import INSTANT_UNIT, time_text
 from tightrope.documents.privacy_unit import PrivacyUnit
 from tightrope.documents.release import BiasPart
 from tightrope.documents.wording import share_text

@@ -7,7 +7,7 @@ import math
 import pytest
 
 from tightrope import local
-from tightrope.local.mechanisms.registry import DISTRIBUTION
+from tightrope.local.studies.planning import DISTRIBUTION
 
 EPSILONS = [0.3, 1.0, 2.0, 4.0]
 KS = [5, 64, 1000]

@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tightrope.local import compare, plan
-from tightrope.local.mechanisms.registry import DISTRIBUTION, MEAN
 from tightrope.local.mechanisms.response import response_with_erasure
-from tightrope.local.studies.planning import cap_total_variation, options_within
+from tightrope.local.studies.planning import DISTRIBUTION, MEAN, cap_total_variation, options_within
 
 
 @pytest.mark.parametrize("name", [*DISTRIBUTION, *MEAN])

@@ -33,12 +33,11 @@ from tightrope.documents.study import (
 from tightrope.errors import InputError, PlanError, quoted_names, suggest_nearest
 from tightrope.local.mechanisms.bounded_mean import duchi
 from tightrope.local.mechanisms.means import MeanOracle
-from tightrope.local.mechanisms.registry import DISTRIBUTION, MEAN, Oracle
 from tightrope.local.mechanisms.response import response_with_erasure
 from tightrope.local.parts.estimates import BiasedEstimates, Shares, Tally, on_simplex
 from tightrope.local.parts.losses import checked_epsilon
 from tightrope.local.parts.values import check_bounds
-from tightrope.local.studies.planning import cap_total_variation, choose_mechanism, plan
+from tightrope.local.studies.planning import DISTRIBUTION, MEAN, Oracle, cap_total_variation, choose_mechanism, plan
 from tightrope.numerics.checks import check_inner_probability
 from tightrope.tables.labels import Labels, Name
 

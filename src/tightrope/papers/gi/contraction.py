@@ -12,7 +12,7 @@ from tightrope.channels import Channel, SymmetricChannel, extremal, published, s
 from tightrope.numerics.arrays import Floats
 from tightrope.papers import instances
 from tightrope.papers.gi.local_model import NAMES, PAIRS
-from tightrope.papers.gi.printed import GI
+from tightrope.papers.gi.regions import GI
 from tightrope.papers.item import (
     Effort,
     Item,

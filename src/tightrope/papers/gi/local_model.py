@@ -12,7 +12,7 @@ from tightrope import Guarantee
 from tightrope.channels import Channel, Divergence, extremal, suprema
 from tightrope.numerics.arrays import Floats
 from tightrope.papers import instances
-from tightrope.papers.gi.printed import GI
+from tightrope.papers.gi.regions import GI
 from tightrope.papers.item import (
     Effort,
     Item,

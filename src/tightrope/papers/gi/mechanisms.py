@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import product
 
 import numpy as np
 from scipy.special import ndtr
@@ -10,8 +11,8 @@ from scipy.special import ndtr
 from tightrope import Guarantee, PrivacyLoss, approx_dp, from_pair, gaussian, laplace, staircase
 from tightrope.channels import extremal
 from tightrope.numerics.arrays import Floats
-from tightrope.papers.gi import printed
-from tightrope.papers.gi.printed import GI, STAIRCASES, TRIPLES
+from tightrope.papers.gi.composition import silent_mass, theorem_2_delta
+from tightrope.papers.gi.regions import GI, TRIPLES, Triple
 from tightrope.papers.item import (
     Effort,
     Item,
@@ -23,11 +24,19 @@ from tightrope.papers.item import (
 )
 from tightrope.reporting.charts.panels import Drawing, Line, Panel
 
+STAIRCASES = tuple(product((0.3, 1.0, 2.5), (0.0, 0.0139, 0.2, 0.377, 0.5, 0.8, 1.0)))
 SUBSET_FRACTIONS = (0.01, 0.3, 0.9)
 FACTORS = (0.2, 1.0, 3.0)
 
 
-def sample_mechanism(triple: printed.Triple, share: float) -> PrivacyLoss:
+def staircase_variation(epsilon: float, gamma: float) -> float:
+    """Return the total variation of the staircase distribution (VI-C)."""
+    b = math.exp(-epsilon)
+    below = 2 * (gamma + b * (1 - gamma))
+    return (1 - b) * (2 * gamma * (1 - b) + b) / below if gamma < 0.5 else (1 - b) / below
+
+
+def sample_mechanism(triple: Triple, share: float) -> PrivacyLoss:
     """Return the mechanism on a random subset."""
     epsilon, delta, eta = triple
     return approx_dp(epsilon, delta=delta, total_variation=eta).loss.subset_sample(round(1000 * share), 1000)
@@ -79,10 +88,10 @@ def triple_region(effort: Effort) -> list[float]:
     """Return the same δ for the triples, by Theorem 2: between its points δ is linear in e^ε."""
     deltas = []
     for epsilon, gamma in STAIRCASES:
-        triple = (epsilon, 0.0, printed.staircase_variation(epsilon, gamma))
+        triple = (epsilon, 0.0, staircase_variation(epsilon, gamma))
         fraction = math.expm1(epsilon / 2) / math.expm1(epsilon)
         for k in (1, 5):
-            low, high = (printed.theorem_2(triple, k, j) for j in (0, 1))
+            low, high = (theorem_2_delta(triple, k, j) for j in (0, 1))
             deltas.append(low + fraction * (high - low))
     return deltas
 
@@ -171,7 +180,7 @@ items = (
         "total variation of staircase noise, 21 settings with γ on both sides of ½",
         "staircase(epsilon, gamma).loss.total_variation",
         lambda effort: [staircase(epsilon=e, gamma=g).loss.total_variation() for e, g in STAIRCASES],
-        lambda effort: [printed.staircase_variation(e, g) for e, g in STAIRCASES],
+        lambda effort: [staircase_variation(e, g) for e, g in STAIRCASES],
         agrees_to_digits(9),
     ),
     Item(
@@ -197,7 +206,7 @@ items = (
         "VI-C: γ = 0.0139",
         "is the mechanism of Figure 4: α of its triple",
         "staircase(epsilon=1, gamma=.0139).total_variation",
-        lambda effort: printed.silent_mass((1.0, 0.0, staircase(epsilon=1, gamma=0.0139).total_variation)),
+        lambda effort: silent_mass((1.0, 0.0, staircase(epsilon=1, gamma=0.0139).total_variation)),
         printed_number(0.3),
         agrees_within(5e-4),
     ),

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from tightrope.documents.days import time_text
 from tightrope.documents.numbers import (
     GUESS_COUNT,
     GUESSES_PER_LINE,
@@ -16,6 +15,7 @@ from tightrope.documents.numbers import (
     percent_text,
     power_of_ten,
     significant_text,
+    time_text,
 )
 from tightrope.reporting.wording.answers import Answer, Row, printed_answer_row
 from tightrope.reporting.wording.partial_release import stated_number

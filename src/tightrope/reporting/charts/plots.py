@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tightrope.documents.days import time_text
+from tightrope.documents.numbers import time_text
 from tightrope.documents.release import AnswerDocument, ReleaseCertificate
 from tightrope.errors import InputError, MissingExtraError
 from tightrope.numerics.arrays import Floats

@@ -8,17 +8,18 @@ from decimal import Context
 
 from msgspec import structs
 
-from tightrope.documents.days import TIME_UNITS, time_text
 from tightrope.documents.escaping import escape_control_chars, range_part_text
 from tightrope.documents.numbers import (
     DOWN,
     MISSING,
+    TIME_UNITS,
     UP,
     decimals_for,
     fixed_text,
     full_digits,
     rounded_decimal,
     shortest_text,
+    time_text,
 )
 from tightrope.documents.release import MEASURES, PAID, AnswerDocument, ErrorStatement, NoiseUsed, ReleaseResult
 from tightrope.reporting.wording.partial_release import (

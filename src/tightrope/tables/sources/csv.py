@@ -26,11 +26,11 @@ from tightrope.errors import EngineError, InputError, quoted_names, suggest_near
 from tightrope.tables.backends.backend import compile_sql
 from tightrope.tables.backends.duckdb import open_connection
 from tightrope.tables.engine_calls import engine_call, load_library
+from tightrope.tables.files import StampedFiles
 from tightrope.tables.materialize import RowSource, drop_invalid_utf8
 from tightrope.tables.sources.canonical_text import cast_field, select_matching_texts
 from tightrope.tables.sources.frames import ARROW_TYPES, check_types
 from tightrope.tables.sources.parquet_folders import first_bytes
-from tightrope.tables.sources.stamp import StampedFiles
 from tightrope.tables.table import Table, check_names, table_from_stream
 
 if TYPE_CHECKING:

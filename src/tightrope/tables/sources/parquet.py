@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from tightrope.errors import InputError, SchemaError
 from tightrope.tables.engine_calls import engine_call, load_library
-from tightrope.tables.files import MAX_BATCH_ROWS, iterate_batches
+from tightrope.tables.files import MAX_BATCH_ROWS, StampedFiles, iterate_batches, numbered_parts
 from tightrope.tables.materialize import RowSource
 from tightrope.tables.sources.canonical_text import parse_value
 from tightrope.tables.sources.frames import ARROW_TYPES, check_types
@@ -22,7 +22,6 @@ from tightrope.tables.sources.parquet_folders import (
     parts_by_pattern,
     parts_in_folder,
 )
-from tightrope.tables.sources.stamp import StampedFiles, numbered_parts
 from tightrope.tables.table import Table, check_names, table_from_stream
 
 if TYPE_CHECKING:

@@ -7,17 +7,17 @@ rounds, the first on eighteen arcs per point, the others on eight.
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.sparse import coo_array, csr_array
 
-from tightrope.errors import PrecisionError
+from tightrope.errors import MissingExtraError, PrecisionError
 from tightrope.numerics.arrays import Floats, Integers
 from tightrope.transport.costs.costs import Cost, Matrix
 from tightrope.transport.costs.points import Points
 from tightrope.transport.solvers.closed_form import LongFloats, is_monge, north_west_staircase, staircase_potentials
-from tightrope.transport.solvers.libraries import network_simplex
 from tightrope.transport.solvers.result import (
     Coupling,
     certify_dual,
@@ -30,6 +30,28 @@ from tightrope.transport.solvers.result import (
 )
 
 # 1. Costs small enough for a table: the north-west corner rule if it is optimal, otherwise POT.
+
+MAX_PIVOTS = 10**9
+"""Iteration limit of the solver; problems that fit in memory stay far below."""
+
+
+def network_simplex(source: Floats, target: Floats, costs: Floats | coo_array) -> tuple[csr_array, Floats, Floats]:
+    """Return a plan of least cost and the potentials u and v; all masses must be positive.
+
+    Marginals are exact to rounding errors of the solver's sums. Raises ``PrecisionError`` if the solver fails,
+    ``MissingExtraError`` if POT is not installed.
+    """
+    with warnings.catch_warnings(record=True) as caught_warnings:
+        warnings.simplefilter("always")
+        try:
+            from ot.lp import emd
+        except ImportError:
+            raise MissingExtraError("POT", "transport") from None
+        plan, log = emd(source, target, costs, numItermax=MAX_PIVOTS, log=True)
+    if log.get("result_code", 1) != 1 or log.get("warning"):
+        reason = log.get("warning") or "; ".join(str(warning.message) for warning in caught_warnings)
+        raise PrecisionError(f"the network simplex found no optimum ({reason}); scale the costs to about 1")
+    return csr_array(plan), np.asarray(log["u"]), np.asarray(log["v"])
 
 
 def table_coupling(cost: Cost, source: Floats, target: Floats) -> Coupling:

@@ -17,7 +17,7 @@ from tightrope.numerics.root_finding import bisect_integer
 from tightrope.transport.costs.costs import Cost, round_to_integer_masses
 from tightrope.transport.costs.points import Line
 from tightrope.transport.solvers.closed_form import north_west_staircase
-from tightrope.transport.solvers.libraries import Arcs, largest_flow
+from tightrope.transport.solvers.flow import Arcs, largest_flow
 from tightrope.transport.solvers.result import Coupling, Cut, sparse_plan
 
 # 1. W_∞ on a line: monotone rearrangement is optimal here too, and a half-line is the proof. Linear memory, no solver.

@@ -16,11 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import coo_array
 
-from tightrope.errors import PrecisionError
+from tightrope.errors import MissingExtraError, PrecisionError
 from tightrope.numerics.arrays import Floats, Integers
 from tightrope.transport.costs.costs import Cost, round_to_integer_masses
 from tightrope.transport.costs.graphs import Graph
-from tightrope.transport.solvers.libraries import Arcs, cheapest_flow
 from tightrope.transport.solvers.result import (
     Coupling,
     certify_dual,
@@ -29,6 +28,55 @@ from tightrope.transport.solvers.result import (
     repair_marginals,
     sparse_plan,
 )
+
+# Interface to OR-tools: minimum-cost and maximum flows, in integers (extra ``transport``).
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Arcs:
+    """Directed arcs between nodes."""
+
+    tails: Integers
+    heads: Integers
+
+
+def cheapest_flow(arcs: Arcs, costs: Integers, supply: Integers, capacity: int) -> Integers:
+    """Return a minimum-cost flow on arcs of equal capacity; ``supply``[node] leaves every node (negative: enters).
+
+    Raises ``PrecisionError`` if the solver rejects the size of the numbers.
+    """
+    problem = _import_solver("min_cost_flow").SimpleMinCostFlow()
+    limits = np.full(len(arcs.tails), capacity, dtype=np.int64)
+    problem.add_arcs_with_capacity_and_unit_cost(arcs.tails, arcs.heads, limits, costs)
+    problem.set_nodes_supplies(np.arange(len(supply)), supply)
+    _require_solved(problem.solve() == problem.OPTIMAL, "least cost")
+    return np.asarray(problem.flows(np.arange(len(arcs.tails))), dtype=np.int64)
+
+
+def largest_flow(arcs: Arcs, capacities: Integers, start: int, end: int) -> tuple[Integers, Integers]:
+    """Return a maximum flow from ``start`` to ``end``, by arc, and the nodes on the start's side of a minimum cut."""
+    problem = _import_solver("max_flow").SimpleMaxFlow()
+    problem.add_arcs_with_capacity(arcs.tails, arcs.heads, capacities)
+    _require_solved(problem.solve(start, end) == problem.OPTIMAL, "largest size")
+    flows = np.asarray(problem.flows(np.arange(len(arcs.tails))), dtype=np.int64)
+    return flows, np.asarray(problem.get_source_side_min_cut(), dtype=np.int64)
+
+
+def _require_solved(is_solved: bool, kind: str) -> None:
+    """Raise ``PrecisionError`` if the solver failed."""
+    if not is_solved:
+        raise PrecisionError(
+            f"OR-tools found no flow of {kind}; edge lengths may differ by too many orders of magnitude"
+        )
+
+
+def _import_solver(module: str) -> Any:
+    try:
+        from ortools.graph.python import max_flow, min_cost_flow
+    except ImportError:
+        raise MissingExtraError("OR-tools", "transport") from None
+    return {"max_flow": max_flow, "min_cost_flow": min_cost_flow}[module]
+
 
 # 1. From a flow on edges to a coupling: the mass is followed from node to node, in integers.
 #
