@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from decimal import Decimal
 from typing import Annotated, Any, Literal, Protocol
 
@@ -511,6 +512,17 @@ class ReleaseResult(Part, frozen=True, kw_only=True):
     comparisons: tuple[AnswerDocument, ...] = ()
     """Differences and ratios of the answers."""
 
+    @property
+    def answers_and_comparisons(self) -> tuple[AnswerDocument, ...]:
+        """The answers, then the comparisons."""
+        return self.answers + self.comparisons
+
+    @property
+    def charged_measures(self) -> tuple[str, ...]:
+        """The measures, besides the value and its interval, that at least one record has."""
+        records = [record for answer in self.answers_and_comparisons for record in answer.rows]
+        return tuple(name for name in PAID if any(name in record for record in records))
+
 
 def read_certificate(text: str) -> ReleaseCertificate:
     """Return the certificate in a JSON text; raises ``InputError`` with the path of the problem."""
@@ -542,10 +554,9 @@ def results_columns(result: ReleaseResult, *, show_dates: bool = False) -> dict[
 
     Answers that are dates are days since 1970-01-01, like all others numbers, unless ``show_dates`` asks for text.
     """
-    rows = [(answer, record) for answer in result.answers + result.comparisons for record in answer.rows]
-    titles = {answer.name: displayed_title(answer) for answer in result.answers + result.comparisons}
-    charged = [name for name in PAID if any(name in record for _, record in rows)]
-    missing = [", ".join(name for name in answer.by if record[name] is None) or None for answer, record in rows]
+    rows = [(answer, record) for answer in result.answers_and_comparisons for record in answer.rows]
+    titles = {answer.name: displayed_title(answer) for answer in result.answers_and_comparisons}
+    missing = [_missing_keys(answer, record) for answer, record in rows]
 
     def values_of(name: str) -> list[Any]:
         return [record.get(name) for _, record in rows]
@@ -554,16 +565,15 @@ def results_columns(result: ReleaseResult, *, show_dates: bool = False) -> dict[
         QUESTION: [answer.name for answer, _ in rows],
         STATISTIC: [titles[answer.name] for answer, _ in rows],
         **{column: values_of(name) for column, name in _key_columns(result).items()},
-        **{
-            name: [
-                _shown_measure(record.get(name), answer.unit if show_dates else None, rounding)
-                for answer, record in rows
-            ]
-            for name, rounding in zip(MEASURES, ROUNDINGS, strict=True)
-        },
-        **{name: values_of(name) for name in charged},
+        **_measure_columns(rows, show_dates=show_dates),
+        **{name: values_of(name) for name in result.charged_measures},
         **({MISSING: missing} if any(missing) else {}),
     }
+
+
+def _missing_keys(answer: AnswerDocument, record: dict[str, Key]) -> str | None:
+    """Return the names of the key columns without a value; None if all have one."""
+    return ", ".join(name for name in answer.by if record[name] is None) or None
 
 
 def _key_columns(result: ReleaseResult) -> dict[str, str]:
@@ -573,13 +583,24 @@ def _key_columns(result: ReleaseResult) -> dict[str, str]:
     """
     return {
         f"by {name}" if name in (QUESTION, STATISTIC, MISSING) or name.startswith("by ") else name: name
-        for name in dict.fromkeys(name for answer in result.answers + result.comparisons for name in answer.by)
+        for name in dict.fromkeys(name for answer in result.answers_and_comparisons for name in answer.by)
     }
 
 
-def _shown_measure(number: Any, unit: str | None, rounding: Rounding) -> Any:
-    """Return a number as the text of a date if its unit says so; otherwise unchanged."""
-    return number if number is None or unit not in TIME_UNITS else time_text(float(number), unit, rounding)
+def _measure_columns(
+    rows: Sequence[tuple[AnswerDocument, dict[str, Key]]], *, show_dates: bool
+) -> dict[str, list[Any]]:
+    """Return the value and its interval by name; with ``show_dates``, numbers of days are the texts of dates."""
+
+    def shown_measure(answer: AnswerDocument, number: Any, rounding: Rounding) -> Any:
+        if number is None or not show_dates or answer.unit not in TIME_UNITS:
+            return number
+        return time_text(float(number), answer.unit, rounding)
+
+    return {
+        name: [shown_measure(answer, record[name], rounding) for answer, record in rows]
+        for name, rounding in zip(MEASURES, ROUNDINGS, strict=True)
+    }
 
 
 # The output of ``tightrope plan``: the guarantee and the errors of a release that has not been charged.

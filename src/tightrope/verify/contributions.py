@@ -88,18 +88,17 @@ def contribution_claims(mechanisms: Sequence[Mechanism], neighbors: Mechanism) -
         where = {json.dumps([mechanism["by"], mechanism.get("where")]) for mechanism in group}
         yield equality_claim(f"together {group[0].get('together')!a}: one by and where", len(where), 1)
         if group[0].get("exclusive") is not None:
-            # The parts of an exclusive set have equal noise, and no row is in two of them.
-            exclusive_name = f"exclusive set {group[0]['exclusive']!a}"
-            fields = {
-                json.dumps([mechanism.get(part) for part in EXCLUSIVE_SET_FIELDS], sort_keys=True)
-                for mechanism in group
-            }
-            yield equality_claim(f"{exclusive_name}: one table, unit, sensitivity, by and where", len(fields), 1)
-            yield Claim(
-                f"{exclusive_name}: no row is in two of its parts", str(len(group)), *disjoint_parts_claim(group)
-            )
+            yield from _exclusive_set_claims(group)
     yield from _sum_sensitivity_claims(mechanisms)
     yield from _power_sensitivity_claims(mechanisms)
+
+
+def _exclusive_set_claims(parts: Sequence[Mechanism]) -> Iterator[Claim]:
+    """Check that the parts of an exclusive set have equal noise, and that no row is in two of them."""
+    name = f"exclusive set {parts[0]['exclusive']!a}"
+    fields = {json.dumps([part.get(field) for field in EXCLUSIVE_SET_FIELDS], sort_keys=True) for part in parts}
+    yield equality_claim(f"{name}: one table, unit, sensitivity, by and where", len(fields), 1)
+    yield Claim(f"{name}: no row is in two of its parts", str(len(parts)), *disjoint_parts_claim(parts))
 
 
 def exclusive_set_sizes(mechanisms: Sequence[Mechanism]) -> dict[int, int]:
@@ -272,41 +271,39 @@ def is_single_expression(term: str) -> bool:
     return bool(term) and not quote and not depth and LOOSE_OPERATOR.search("".join(outside)) is None
 
 
-def _sum_sensitivity_claims(mechanisms: Sequence[Mechanism]) -> Iterator[Claim]:
-    """Check that a row adds at least max(|a|, |b|) to a sum of values from a to b; (b − a)/2 if it is centered."""
+def _bounds_by_answer(mechanisms: Sequence[Mechanism]) -> dict[str, dict[str, dict[str, Decimal]]]:
+    """Return the ends of columns' ranges by answer, column and end, from the counts of values outside."""
     bounds: dict[str, dict[str, dict[str, Decimal]]] = {}
     for mechanism in mechanisms:
         match = BIAS_COUNT.fullmatch(mechanism["statistic"])
-        condition = (
-            parse_condition(str(mechanism["column"]), match[1])
-            if match is not None and match[1] in COMPARISONS
-            else None
-        )
-        if match is not None and condition is not None and condition[1] is not None:
-            for answer in mechanism["answers"]:
-                bounds.setdefault(answer, {}).setdefault(condition[0], {}).setdefault(match[1], condition[1])
-    centered = {
-        answer
-        for mechanism in mechanisms
-        if mechanism["statistic"] == "usable values"
-        for answer in mechanism["answers"]
-    }
+        if match is None or match[1] not in COMPARISONS:
+            continue
+        column, end = parse_condition(str(mechanism["column"]), match[1]) or ("", None)
+        for answer in mechanism["answers"] if end is not None else ():
+            bounds.setdefault(answer, {}).setdefault(column, {}).setdefault(match[1], end)
+    return bounds
+
+
+def _sum_sensitivity_claims(mechanisms: Sequence[Mechanism]) -> Iterator[Claim]:
+    """Check that a row adds at least max(|a|, |b|) to a sum of values from a to b; (b − a)/2 if it is centered."""
+    bounds = _bounds_by_answer(mechanisms)
+    centered = {name for one in mechanisms if one["statistic"] == "usable values" for name in one["answers"]}
     for index, mechanism in enumerate(mechanisms):
         is_plain_sum = mechanism["statistic"] == SUM_STATISTICS[0]
-        if not is_plain_sum and (
-            not mechanism["statistic"].startswith(SUM_STATISTICS[1])
-            or mechanism["statistic"].startswith(SUM_STATISTICS[2:])
-        ):
-            continue
-        column = str(mechanism["column"]) if is_plain_sum else mechanism["statistic"].removeprefix(SUM_STATISTICS[1])
+        column = str(mechanism["column"]) if is_plain_sum else _summed_column(mechanism)
         for answer in mechanism["answers"]:
-            column_bounds = _bounds_of_column(column, bounds.get(answer, {}))
-            if len(column_bounds) == 2:
-                half_width = (column_bounds["above"] - column_bounds["below"]) / 2
-                required = (
-                    max(map(abs, column_bounds.values())) if is_plain_sum and answer not in centered else half_width
-                )
+            ends = _bounds_of_column(column, bounds.get(answer, {}))
+            if len(ends) == 2:
+                is_centered = not is_plain_sum or answer in centered
+                required = (ends["above"] - ends["below"]) / 2 if is_centered else max(map(abs, ends.values()))
                 yield _sensitivity_claim(index, mechanism, required, "of a range this wide")
+
+
+def _summed_column(mechanism: Mechanism) -> str:
+    """Return the column in the name of a sum; empty for other statistics."""
+    statistic: str = mechanism["statistic"]
+    is_sum = statistic.startswith(SUM_STATISTICS[1]) and not statistic.startswith(SUM_STATISTICS[2:])
+    return statistic.removeprefix(SUM_STATISTICS[1]) if is_sum else ""
 
 
 def _sensitivity_claim(index: int, mechanism: Mechanism, required: Decimal, reason: str) -> Claim:
@@ -328,13 +325,10 @@ def _power_sensitivity_claims(mechanisms: Sequence[Mechanism]) -> Iterator[Claim
     """Check squares and products of an answer against its sums: half the squared reach, or the product of reaches."""
     reaches: dict[str, dict[str, Decimal]] = {}
     for mechanism in mechanisms:
-        if mechanism["statistic"].startswith(SUM_STATISTICS[1]) and not mechanism["statistic"].startswith(
-            SUM_STATISTICS[2:]
-        ):
-            column, size = mechanism["statistic"].removeprefix(SUM_STATISTICS[1]), _largest_row_effect(mechanism)
-            for answer in mechanism["answers"]:
-                answer_reaches = reaches.setdefault(answer, {})
-                answer_reaches[column] = min(size, answer_reaches.get(column, size))
+        column, size = _summed_column(mechanism), _largest_row_effect(mechanism)
+        for answer in mechanism["answers"] if column else ():
+            answer_reaches = reaches.setdefault(answer, {})
+            answer_reaches[column] = min(size, answer_reaches.get(column, size))
     for index, mechanism in enumerate(mechanisms):
         for answer in mechanism["answers"] if mechanism["statistic"].startswith(SUM_STATISTICS[2:]) else ():
             required = _required_power_reach(mechanism["statistic"], reaches.get(answer, {}))

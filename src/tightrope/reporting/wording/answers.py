@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Context
+from typing import Self
 
 from msgspec import structs
 
@@ -176,18 +177,52 @@ def shown_answers(document: ReleaseResult | PartialRelease) -> list[Answer]:
     return [shown_answer(answer) for answer in (*document.answers, *document.comparisons)]
 
 
+@dataclass(frozen=True, slots=True)
+class ValueFormat:
+    """How the values of an answer are displayed: with a unit, as dates or instants, or as shares in percent."""
+
+    unit: str
+    time_unit: str
+    in_percent: bool
+
+    @classmethod
+    def for_answer(cls, source: AnswerDocument | PartialAnswer) -> Self:
+        """Return the format; shares without a unit of their own are in percent."""
+        unit = (source.unit or "").strip()
+        are_shares = any(noise.statistic == TRUE_AND_FALSE_ROWS for noise in source.noise)
+        if unit in TIME_UNITS:
+            return cls("", unit, in_percent=False)
+        return cls(unit, "", in_percent=are_shares and not source.unit)
+
+    def scale(self, number: float | None) -> float | None:
+        """Return a number as it is displayed."""
+        return number if number is None or not self.in_percent else number * 100
+
+    def shown_errors(self, error: ErrorStatement | PartialErrors) -> ErrorStatement | PartialErrors:
+        """Return the errors as they are displayed."""
+        sizes = [
+            structs.replace(
+                size,
+                expected_absolute_error=self.scale(size.expected_absolute_error),
+                half_width_95=self.scale(size.half_width_95),
+            )
+            for size in error.by_group_size
+        ]
+        return structs.replace(
+            error,
+            expected_absolute_error=self.scale(error.expected_absolute_error),
+            half_width_95=self.scale(error.half_width_95),
+            worst_error=self.scale(error.worst_error),
+            by_group_size=tuple(sizes),
+        )
+
+
 def shown_answer(source: AnswerDocument | PartialAnswer) -> Answer:
-    """Return one answer as displayed; if ``by`` is missing, every column without a reserved numeric name is a key."""
-    by = source.by
-    if not by and len(source.rows) > 1:
-        by = tuple(dict.fromkeys(name for record in source.rows for name in record if name not in _MEASURES))
+    """Return one answer as displayed."""
+    by, value_format = _key_columns(source), ValueFormat.for_answer(source)
     ranked = any("best_rank" in record for record in source.rows)
-    unit = (source.unit or "").strip()
-    time_unit = unit if unit in TIME_UNITS else ""
-    in_percent = any(noise.statistic == TRUE_AND_FALSE_ROWS for noise in source.noise) and not source.unit
-    factor = 100 if in_percent else 1
     edges_by_name = {**source.bands, **({by[-1]: source.edges} if source.edges and by else {})}
-    rows = [_shown_row(record, by, edges_by_name, factor, time_unit) for record in source.rows]
+    rows = [_shown_row(record, by, edges_by_name, value_format) for record in source.rows]
     return Answer(
         name=source.name.strip(),
         question=source.question.strip(),
@@ -197,26 +232,33 @@ def shown_answer(source: AnswerDocument | PartialAnswer) -> Answer:
         by=by,
         discovered=source.keys == "discovered" if source.keys else None,
         rows=tuple(rows if ranked else sorted(rows, key=lambda row: row.sort_key)),
-        error=_scaled_errors(source.error, factor),
+        error=value_format.shown_errors(source.error),
         noise=source.noise,
         notes=source.notes,
         title=(source.title or "").strip(),
         description=(source.description or "").strip(),
-        unit="" if time_unit else unit,
-        time_unit=time_unit,
+        unit=value_format.unit,
+        time_unit=value_format.time_unit,
         label=source.label.strip(),
         kind=source.kind,
         ranked=ranked,
-        in_percent=in_percent,
+        in_percent=value_format.in_percent,
         has_bands=bool(source.edges or source.bands),
         k=None if source.k is None else int(source.k),
     )
 
 
+def _key_columns(source: AnswerDocument | PartialAnswer) -> tuple[str, ...]:
+    """Return ``by``; if it is missing, every column without a reserved numeric name."""
+    if source.by or len(source.rows) <= 1:
+        return source.by
+    return tuple(dict.fromkeys(name for record in source.rows for name in record if name not in _MEASURES))
+
+
 def _shown_row(
-    record: Json, by: Sequence[str], edges_by_name: Mapping[str, Sequence[object]], factor: int, time_unit: str
+    record: Json, by: Sequence[str], edges_by_name: Mapping[str, Sequence[object]], value_format: ValueFormat
 ) -> Row:
-    """Return one group as displayed: its bands named by their edges, its measures times the factor."""
+    """Return one group as displayed: its bands named by their edges, its measures scaled."""
     keys = tuple(record.get(name) for name in by)
     bands = {
         index: range_part_text(key, edges_by_name[name])
@@ -224,35 +266,8 @@ def _shown_row(
         if edges_by_name.get(name)
     }
     charged = {name: record[name] for name in PAID if name in record}
-    value, lower, upper = (
-        None if (number := stated_number(record.get(name))) is None else number * factor for name in MEASURES
-    )
-    return Row(keys, value, lower, upper, bands, charged, time_unit)
-
-
-def _scaled_errors(error: ErrorStatement | PartialErrors, factor: int) -> ErrorStatement | PartialErrors:
-    """Return the errors times a factor."""
-    if factor == 1:
-        return error
-
-    def scaled(number: float | None) -> float | None:
-        return None if number is None else number * factor
-
-    sizes = [
-        structs.replace(
-            size,
-            expected_absolute_error=scaled(size.expected_absolute_error),
-            half_width_95=scaled(size.half_width_95),
-        )
-        for size in error.by_group_size
-    ]
-    return structs.replace(
-        error,
-        expected_absolute_error=scaled(error.expected_absolute_error),
-        half_width_95=scaled(error.half_width_95),
-        worst_error=scaled(error.worst_error),
-        by_group_size=tuple(sizes),
-    )
+    value, lower, upper = (value_format.scale(stated_number(record.get(name))) for name in MEASURES)
+    return Row(keys, value, lower, upper, bands, charged, value_format.time_unit)
 
 
 # Text next to the value of an answer: where a line meets the axis, and which positions a group can have.
@@ -264,23 +279,28 @@ INTERCEPT = ("intercept", "intercept_lower", "intercept_upper")
 
 def extra_columns(answer: Answer) -> Table:
     """Return the columns after the interval; empty for most kinds."""
-    if any("intercept" in row.extra_values for row in answer.rows):
-        # The intercept and its interval, in the digits that are meaningful given its noise.
-        found = [tuple(stated_number(row.extra_values.get(name)) for name in INTERCEPT) for row in answer.rows]
-        widths = [(upper - lower) / 2 for _, lower, upper in found if lower is not None and upper is not None]
-        digits = decimals_for(widths)
-        return ("intercept", "from", "to"), [
-            (fixed_text(at, digits), fixed_text(lower, digits, DOWN), fixed_text(upper, digits, UP))
-            for at, lower, upper in found
-        ]
-    if any("noisy" in row.extra_values for row in answer.rows):
+    published = {name for row in answer.rows for name in row.extra_values}
+    if "intercept" in published:
+        return _intercept_columns(answer)
+    if "noisy" in published:
         # Least squares changed the value: the raw noisy number stands next to it.
         raw = [stated_number(row.extra_values.get("noisy")) for row in answer.rows]
         digits = 0 if all(number is None or number.is_integer() for number in raw) else answer.decimal_places
         return ("before adjustment",), [(fixed_text(number, digits),) for number in raw]
-    if any("best_rank" in row.extra_values for row in answer.rows):
+    if "best_rank" in published:
         return ("rank",), [(row.rank_range,) for row in answer.rows]
-    return (), [() for _ in answer.rows]
+    return (), [()] * len(answer.rows)
+
+
+def _intercept_columns(answer: Answer) -> Table:
+    """Return the intercept and its interval, in the digits that are meaningful given its noise."""
+    numbers = [tuple(stated_number(row.extra_values.get(name)) for name in INTERCEPT) for row in answer.rows]
+    widths = [(upper - lower) / 2 for _, lower, upper in numbers if lower is not None and upper is not None]
+    digits = decimals_for(widths)
+    return ("intercept", "from", "to"), [
+        (fixed_text(at, digits), fixed_text(lower, digits, DOWN), fixed_text(upper, digits, UP))
+        for at, lower, upper in numbers
+    ]
 
 
 # A value, its ± and its interval as displayed: they agree in the printed digits.
