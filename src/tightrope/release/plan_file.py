@@ -56,7 +56,7 @@ QUERY_KINDS = {
     "mean": "mean",
     "histogram": "histogram",
     "quantile": "quantile",
-    "proportion": "proportion",
+    "proportion": "ratio",
     "ratio": "ratio",
     "variance": "moments",
     "standard_deviation": "moments",
