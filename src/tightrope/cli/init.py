@@ -69,6 +69,23 @@ class InitSettings:
     interactive: Interactive = False
     as_json: AsJson = False
 
+    def check_options(self) -> None:
+        """Raise ``InputError`` for options that contradict each other, and if the plan exists already."""
+        given = [self.privacy_unit is not None, self.each_row]
+        if all(given) or not any([*given, self.interactive]):
+            raise InputError.from_text(
+                "--privacy-unit",
+                "give either --privacy-unit COLUMN (the column that identifies the person of each row) or --each-row "
+                f"(each row is a different person){', not both' if all(given) else ''}",
+            )
+        target = Path(self.out)
+        if target.exists() and not self.force:
+            raise InputError.from_text(
+                "--out", f"{target} already exists; choose --out PLAN, or --force to overwrite it"
+            )
+        if self.each_row and self.max_rows not in (None, 1):
+            raise InputError.from_text("--max-rows", "leave it out: with --each-row every person has one row")
+
 
 @interrupt_without_charge()
 def init(asked: InitSettings) -> None:
@@ -79,19 +96,8 @@ def init(asked: InitSettings) -> None:
     from tightrope.release.plan_sections import SUGGESTION_FRACTION, StarterOptions, starter_plan_text
     from tightrope.tables import open_source
 
+    asked.check_options()
     target = Path(asked.out)
-
-    given = [asked.privacy_unit is not None, asked.each_row]
-    if all(given) or not any([*given, asked.interactive]):
-        raise InputError.from_text(
-            "--privacy-unit",
-            "give either --privacy-unit COLUMN (the column that identifies the person of each row) or --each-row (each "
-            f"row is a different person){', not both' if all(given) else ''}",
-        )
-    if target.exists() and not asked.force:
-        raise InputError.from_text("--out", f"{target} already exists; choose --out PLAN, or --force to overwrite it")
-    if asked.each_row and asked.max_rows not in (None, 1):
-        raise InputError.from_text("--max-rows", "leave it out: with --each-row every person has one row")
     marks = _csv_options(asked.dialect)
     with show_progress("Reading the names and types of the columns ..."):
         opened = open_source(asked.data, table=asked.table, dialect=marks or None)
@@ -154,8 +160,7 @@ def collect_settings(
     schema: Schema, ask: Ask, person: str | None, *, each_row: bool, max_rows: int | None = None
 ) -> tuple[str | None, StarterOptions]:
     """The column of the person and what else was chosen; nothing is read but the schema."""
-    from tightrope.release.plan_sections import SUGGESTION_FRACTION, StarterOptions, is_unit_noun
-    from tightrope.release.settings import MAX_BOUND
+    from tightrope.release.plan_sections import StarterOptions, is_unit_noun
 
     if person is None and not each_row:
         column = _prompt_column(
@@ -165,17 +170,7 @@ def collect_settings(
     rows, means = max_rows, A_PERSON
     if person is not None:
         if rows is None:
-            words = (
-                "How many rows of one person may be used, at most? Further rows are left out of every answer. (empty: "
-                "1 for now; tightrope suggest PLAN suggests a number from the table, for a fraction of "
-                f"{SUGGESTION_FRACTION} of the budget)"
-            )
-
-            def checked_count(said: str) -> str | None:
-                return said if said == NONE or (said.isdecimal() and 0 < int(said) <= MAX_BOUND) else None
-
-            count = _prompt_until_valid(ask, words, (), NONE, checked_count)
-            rows = int(count) if count else None
+            rows = _prompt_max_rows(ask)
         words = 'What is a person in this table? ("a" or "an" and a noun, such as: a patient)'
         means = _prompt_until_valid(ask, words, (), A_PERSON, lambda said: said if is_unit_noun(said) else None)
     kinds = ("text", "boolean", "date")
@@ -203,6 +198,24 @@ def prompt_answer(words: str, choices: Sequence[str], default: str) -> str:
         return str(Prompt.ask(Text(shown), console=console, default=default, show_default=bool(default))).strip()
     except EOFError:
         raise InputError.from_text("--interactive", "standard input ended before all prompts were answered") from None
+
+
+def _prompt_max_rows(ask: Ask) -> int | None:
+    """Return the most rows of one person that are used; None if that is to be decided later."""
+    from tightrope.release.plan_sections import SUGGESTION_FRACTION
+    from tightrope.release.settings import MAX_BOUND
+
+    words = (
+        "How many rows of one person may be used, at most? Further rows are left out of every answer. (empty: 1 for "
+        f"now; tightrope suggest PLAN suggests a number from the table, for a fraction of {SUGGESTION_FRACTION} of the "
+        "budget)"
+    )
+
+    def checked_count(said: str) -> str | None:
+        return said if said == NONE or (said.isdecimal() and 0 < int(said) <= MAX_BOUND) else None
+
+    count = _prompt_until_valid(ask, words, (), NONE, checked_count)
+    return int(count) if count else None
 
 
 def _prompt_column(schema: Schema, ask: Ask, words: str, kinds: Sequence[str], but: str | None = None) -> str:

@@ -99,6 +99,18 @@ class NoiseSearch:
         return math.nextafter(float(self.budget.delta), 0.0)
 
     @property
+    def usable_families(self) -> list[NoiseFamily]:
+        """The families of noise that these groups can have at this budget."""
+        bounds_splits = any(group.bounds_splits for group in self.groups)
+        return [
+            family
+            for family in registered_families()
+            if family.used_in_plans
+            and (self.private_delta > 0 or not family.has_bound)
+            and (family.hides_many_rows or not bounds_splits)
+        ]
+
+    @property
     def private_points(self) -> list[tuple[float, float]]:
         """The budget's points as floats, rounded to the private side."""
         return [(min(e, self.epsilon_cap), math.nextafter(d, 0.0)) for e, d in self.budget.rounded_points]
@@ -408,16 +420,9 @@ def _family_trials(search: NoiseSearch, *, compare: bool) -> list[FamilyTrial]:
     """Return a trial of each family; families with a shape come last and start near the others' results."""
     if all(spec.is_selection for spec in all_noise_specs(search.groups)):
         return [_size_family(search, SELECTION_FAMILY)]
-    families = [
-        family
-        for family in registered_families()
-        if family.used_in_plans
-        and (search.private_delta > 0 or not family.has_bound)
-        and (family.hides_many_rows or not any(group.bounds_splits for group in search.groups))
-    ]
     trials: list[FamilyTrial] = []
-    shaped = [family for family in families if isinstance(family, ShapedFamily)]
-    variants = [variant for family in families if family not in shaped for variant in family.plan_variants]
+    shaped = [family for family in search.usable_families if isinstance(family, ShapedFamily)]
+    variants = [v for family in search.usable_families if family not in shaped for v in family.plan_variants]
     # After the families, the selected one is certified.
     for variant in with_progress(variants, after=len(shaped) + 1):
         # Without ``compare`` the size of a hopeless family is not searched.

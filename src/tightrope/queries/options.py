@@ -37,22 +37,7 @@ def listed_keys(keys: object, by: tuple[str, ...]) -> Keys | None:
         return None
     if not by:
         raise PlanError("keys", keys, "left out if by is left out", 'add the column of the keys: by="city"')
-    key_list: list[tuple[object, ...]]
-    if isinstance(keys, Mapping):  # all combinations of the values by column
-        if set(keys) != set(by):
-            raise PlanError("keys", list(keys), f"values for exactly the columns {list(by)}")
-        columns = [_key_values(keys[column]) for column in by]
-        if (combinations := math.prod(map(len, columns))) > MOST_KEYS:
-            expected = f"at most {MOST_KEYS:,} combinations"
-            raise PlanError(
-                "keys", f"{combinations:,} combinations", expected, "list those that matter, or leave keys out"
-            )
-        key_list = list(itertools.product(*columns))
-    else:
-        key_list = [tuple(key) if isinstance(key, (tuple, list)) else (key,) for key in _key_values(keys)]
-        for index, key in enumerate(key_list):
-            if len(key) != len(by):
-                raise PlanError("keys", f"{len(key)} in key {index + 1}", f"one value for each of {list(by)}")
+    key_list = _key_combinations(keys, by) if isinstance(keys, Mapping) else _keys_in_list(keys, by)
     if not all(
         isinstance(value, Hashable) and not isinstance(value, NESTED_TYPES) for key in key_list for value in key
     ):
@@ -66,6 +51,26 @@ def listed_keys(keys: object, by: tuple[str, ...]) -> Keys | None:
             "keys", _describe_key_type(keys), expected_keys, "list each group once; 1, 1.0 and true are one"
         )
     return tuple(distinct_keys)
+
+
+def _key_combinations(keys: Mapping[object, object], by: tuple[str, ...]) -> list[tuple[object, ...]]:
+    """Return all combinations of the values of each column."""
+    if set(keys) != set(by):
+        raise PlanError("keys", list(keys), f"values for exactly the columns {list(by)}")
+    columns = [_key_values(keys[column]) for column in by]
+    if (combinations := math.prod(map(len, columns))) > MOST_KEYS:
+        expected = f"at most {MOST_KEYS:,} combinations"
+        raise PlanError("keys", f"{combinations:,} combinations", expected, "list those that matter, or leave keys out")
+    return list(itertools.product(*columns))
+
+
+def _keys_in_list(keys: object, by: tuple[str, ...]) -> list[tuple[object, ...]]:
+    """Return the keys of a list, which may leave out the brackets around a single value."""
+    key_list = [tuple(key) if isinstance(key, (tuple, list)) else (key,) for key in _key_values(keys)]
+    for index, key in enumerate(key_list):
+        if len(key) != len(by):
+            raise PlanError("keys", f"{len(key)} in key {index + 1}", f"one value for each of {list(by)}")
+    return key_list
 
 
 _LIST_TYPES = (list, tuple, range, set, frozenset)
@@ -291,16 +296,11 @@ class CheckedOptions:
         if not 1 / MAX_WEIGHT <= weight <= MAX_WEIGHT:
             remedy = "errors are an eighth to eight times those of weight 1; ask fewer questions, or use two plans"
             raise PlanError("weight", options.weight, f"from 1/{MAX_WEIGHT} to {MAX_WEIGHT}", remedy)
-        name = options.name
-        if name is None:
-            name = "_".join([*words, *(["by", *by] if by else [])])
-        elif not isinstance(name, str) or not name.strip():
-            raise PlanError("name", name, "a non-empty text")
         return cls(
             by=by,
             keys=keys,
             weight=weight,
-            name=name,
+            name=_query_name(options.name, words, by),
             max_rows_per_group=None
             if max_rows_per_group is None
             else check_integer("max_rows_per_group", max_rows_per_group),
@@ -377,6 +377,15 @@ class CheckedOptions:
         )
 
 
+def _query_name(name: object, words: Sequence[str], by: Sequence[str]) -> str:
+    """Return the given name, or the default one: made of the words and the groups."""
+    if name is None:
+        return "_".join([*words, *(["by", *by] if by else [])])
+    if not isinstance(name, str) or not name.strip():
+        raise PlanError("name", name, "a non-empty text")
+    return name
+
+
 def unwrap_expression(given: Given | ExpressionTree) -> Term:
     """Return the tree of an expression; a text stays unparsed until the schema is available."""
     return given.tree if isinstance(given, Expression) else given
@@ -396,12 +405,17 @@ def _enumerable_keys(terms: tuple[Term, ...], schema: Schema) -> Keys | None:
     return tuple(itertools.product(*listed_values))
 
 
+def _named_entries(by: object) -> list[tuple[Any, Any]]:
+    """Return the entries of ``by`` with their names, unchecked; an entry without a name has its text as name."""
+    pairs: list[tuple[Any, Any]] = []
+    for entry in by if isinstance(by, (list, tuple)) else [by]:
+        pairs += entry.items() if isinstance(entry, Mapping) else [(str(entry), entry)]
+    return pairs
+
+
 def _terms_by_key_name(by: object) -> dict[str, Term]:
     """Return the columns and expressions of the keys by name; an unnamed expression is named after its text."""
-    entries = list(by) if isinstance(by, (list, tuple)) else [by]
-    pairs: list[tuple[Any, Any]] = []
-    for entry in entries:
-        pairs += entry.items() if isinstance(entry, Mapping) else [(str(entry), entry)]
+    pairs = _named_entries(by)
     if not all(isinstance(term, (str, Expression)) and isinstance(name, str) and name for name, term in pairs):
         expected = "a column's name, an expression, {name: expression}, or a list of them"
         raise PlanError("by", type(by).__name__ if isinstance(by, Expression) else by, expected)

@@ -309,18 +309,7 @@ def group_queries(
     Raises ``SchemaError`` for a column that is missing or of the wrong type, ``PlanError`` for repeated names,
     ``InputError`` for an expression that cannot be parsed.
     """
-    expected = "a list of questions such as tr.count and tr.mean"
-    if isinstance(questions, Query):
-        raise PlanError("questions", str(questions), expected, "put it in brackets: [tr.count()]")
-    if not all(isinstance(item, Query) for item in questions) or len(questions) == 0:
-        raise PlanError("questions", questions, expected)
-    if len(questions) > MAX_QUESTIONS:
-        remedy = 'by="city" asks for many groups in one question; or make several plans, each with a budget_fraction'
-        raise PlanError("questions", len(questions), f"at most {MAX_QUESTIONS} of them", remedy)
-    names = [question.asked.name for question in questions]
-    for name in names:
-        if names.count(name) > 1:
-            raise PlanError("name", name, "a different name for each question", "give one of them name='...'")
+    _check_questions(questions)
     person_term = _unit_term(person, schema)
     queries_by_group: dict[object, dict[int, Query]] = {}
     for position, unresolved in enumerate(questions):
@@ -355,6 +344,22 @@ def group_queries(
     )
 
 
+def _check_questions(questions: Sequence[Query]) -> None:
+    """Raise ``PlanError`` unless these are queries with different names, from one to ``MAX_QUESTIONS``."""
+    expected = "a list of questions such as tr.count and tr.mean"
+    if isinstance(questions, Query):
+        raise PlanError("questions", str(questions), expected, "put it in brackets: [tr.count()]")
+    if not all(isinstance(item, Query) for item in questions) or len(questions) == 0:
+        raise PlanError("questions", questions, expected)
+    if len(questions) > MAX_QUESTIONS:
+        remedy = 'by="city" asks for many groups in one question; or make several plans, each with a budget_fraction'
+        raise PlanError("questions", len(questions), f"at most {MAX_QUESTIONS} of them", remedy)
+    names = [question.asked.name for question in questions]
+    for name in names:
+        if names.count(name) > 1:
+            raise PlanError("name", name, "a different name for each question", "give one of them name='...'")
+
+
 def _unit_term(person: PrivacyUnit, schema: Schema) -> Term | None:
     """Return the column, or the expression, that a privacy unit names."""
     if person.column is None or person.column in schema.column_names or person.column.isidentifier():
@@ -382,19 +387,14 @@ def _check_numbers(question: Query, schema: Schema) -> None:
 def _check_groups(question: Query, person_term: Term | None, schema: Schema) -> None:
     """Check the groups, and what is counted in them.
 
-    Columns of groups have types that can be grouped by. Listed keys have the kinds of their columns; discovered ones
-    are not the person column, as such groups are too small. Distinct values are not counted in the person column:
+    Columns of groups have types that can be grouped by. Distinct values are not counted in the person column:
     people are counted with less noise. A count of suppressed rows has discovered groups: listed and known groups are
     all shown. Groups that are counted in cells are listed.
     """
     for term in _grouping_terms(question):
         if isinstance(term, str):
             schema.find_column(term).refuse_other_kind("by", "be a group")
-    if question.asked.keys is not None and not question.row_count_steps:
-        check_key_kinds(question.asked.keys, question.asked.terms, schema)
-    elif not question.row_count_steps and person_term is not None and person_term in _grouping_terms(question):
-        remedy = "a group of one person is never large enough to be shown; group by something that many have in common"
-        raise PlanError("by", str(person_term), "another column than the person's if groups are discovered", remedy)
+    _check_keys(question, person_term, schema)
     distinct_counts = [
         vector.measure for vector in question.noisy_statistics() if isinstance(vector.measure, DistinctCount)
     ]
@@ -408,6 +408,17 @@ def _check_groups(question: Query, person_term: Term | None, schema: Schema) -> 
     if question.counts_suppressed_groups and question.asked.keys is not None:
         remedy = "count the rest by a condition, such as where=\"not (city in ('Oslo', 'Rome'))\""
         raise PlanError("by", question.asked.by, "groups that are discovered; here all are listed, and shown", remedy)
+
+
+def _check_keys(question: Query, person_term: Term | None, schema: Schema) -> None:
+    """Check that listed keys have the kinds of their columns, and that discovered groups are not single persons."""
+    if question.row_count_steps:
+        return
+    if question.asked.keys is not None:
+        check_key_kinds(question.asked.keys, question.asked.terms, schema)
+    elif person_term is not None and person_term in _grouping_terms(question):
+        remedy = "a group of one person is never large enough to be shown; group by something that many have in common"
+        raise PlanError("by", str(person_term), "another column than the person's if groups are discovered", remedy)
 
 
 def _grouping_terms(question: Query) -> tuple[Term, ...]:

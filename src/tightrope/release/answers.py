@@ -391,16 +391,20 @@ COMPARISON_STATEMENT = (
 )
 
 
+def _comparison_label(compared: comparison, statements: Sequence[dict[str, Any]]) -> str:
+    """Return the title of a comparison; the bound on a person's rows is stated once if all answers have the same."""
+    titles = [about["title"] or about["question"] for about in statements]
+    bounds = [about["label"][len(title) :] for about, title in zip(statements, titles, strict=True)]
+    if len(set(bounds)) == 1:
+        return f"{title_with_bound(compared.title or compared.text_of(titles), '')}{bounds[0]}"
+    return compared.title or compared.text_of([about["label"] for about in statements])
+
+
 def _comparison_data(
     compared: comparison, columns: tuple[str, ...], statements: Sequence[dict[str, Any]]
 ) -> dict[str, Any]:
-    """Return the statement of a comparison, from those of its one or two answers; the title has the bounds of both."""
-    first, titles = statements[0], [about["title"] or about["question"] for about in statements]
-    bounds = [about["label"][len(title) :] for about, title in zip(statements, titles, strict=True)]
-    if len(set(bounds)) == 1:
-        label = title_with_bound(compared.title or compared.text_of(titles), "") + bounds[0]
-    else:
-        label = compared.title or compared.text_of([about["label"] for about in statements])
+    """Return the statement of a comparison, from those of its one or two answers."""
+    first = statements[0]
     names = ("over", "max_rows", "max_rows_per_group", "max_groups")
     return {
         **{name: first[name] for name in names},
@@ -413,7 +417,7 @@ def _comparison_data(
         "title": compared.title,
         "description": compared.description,
         "unit": compared.unit or (first["unit"] if compared.kind == "difference" else None),
-        "label": label,
+        "label": _comparison_label(compared, statements),
         "additive": False,
         "by": list(columns),
         "keys": first["keys"] if columns else "none",

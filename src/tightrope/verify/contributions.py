@@ -279,7 +279,9 @@ def _bounds_by_answer(mechanisms: Sequence[Mechanism]) -> dict[str, dict[str, di
         if match is None or match[1] not in COMPARISONS:
             continue
         column, end = parse_condition(str(mechanism["column"]), match[1]) or ("", None)
-        for answer in mechanism["answers"] if end is not None else ():
+        if end is None:
+            continue
+        for answer in mechanism["answers"]:
             bounds.setdefault(answer, {}).setdefault(column, {}).setdefault(match[1], end)
     return bounds
 
