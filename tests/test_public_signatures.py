@@ -121,7 +121,7 @@ QUESTIONS = {
 
 
 def test_all_questions_are_looked_at() -> None:
-    assert len(QUESTIONS) == 18
+    assert len(QUESTIONS) == 20
 
 
 @pytest.mark.parametrize("name", QUESTIONS)

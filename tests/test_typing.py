@@ -21,6 +21,7 @@ assert_type(loss.total_variation_bounds(), tr.Bounds)
 session = tr.Session("visits.parquet", privacy_unit="user", max_rows=3, budget=budget)
 plan = session.plan([tr.count(by="city"), tr.mean("minutes", bounds=(0, 90))], budget_fraction="0.5")
 assert_type(tr.median("minutes", bounds=(0, 90), by="city", weight=4), tr.quantile)
+assert_type(tr.maximum("minutes", bounds=(0, 90)), tr.maximum)
 tr.gaussian(scale="wide")  # wrong
 tr.mean("minutes", bounds=(0, 90), wieght=4)  # wrong
 tr.count(by="city", weight="4")  # wrong

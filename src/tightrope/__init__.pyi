@@ -38,7 +38,9 @@ from .queries.moments import correlation as correlation
 from .queries.moments import covariance as covariance
 from .queries.moments import standard_deviation as standard_deviation
 from .queries.moments import variance as variance
+from .queries.quantile import maximum as maximum
 from .queries.quantile import median as median
+from .queries.quantile import minimum as minimum
 from .queries.quantile import quantile as quantile
 from .queries.quantile import quantiles as quantiles
 from .queries.ratio import proportion as proportion

@@ -66,6 +66,7 @@ KINDS: dict[str, list[Query]] = {
     "regression": [tr.regression("x", on="y", **RANGES, on_bounds=SECOND, **LISTED)],
     "histogram": [tr.histogram("x", bounds=(-2, 10), width=4)],
     "median": [tr.median("x", bounds=(-2, 10))],
+    "extremes": [tr.minimum("x", bounds=(-2, 10)), tr.maximum("x", bounds=(-2, 10))],
     "quantiles": tr.quantiles("x", [0.2, 0.4, 0.6, 0.8], bounds=(-2, 10)),
     "top": [tr.top_k(1, by="key")],
     "mode": [tr.mode("key")],
@@ -80,9 +81,9 @@ KINDS: dict[str, list[Query]] = {
     "suggested rows": [rows_question(None)],
     "by moments": [tr.count(**LISTED), tr.mean("x", bounds=(-2, 10), **LISTED)],
 }
-FEWER = {"quantile": 8, "median": 2, "several": 2}
+FEWER = {"quantile": 8, "median": 2, "several": 2, "extremes": 4}
 """This many times fewer releases in CI, where choices are made one by one; a planted bug needs 2 000 to be caught."""
-ALIKE = ("histogram", "median", "quantiles", "several", "suggested bounds", "suggested rows")
+ALIKE = ("histogram", "median", "extremes", "quantiles", "several", "suggested bounds", "suggested rows")
 DISCOVERED = ("top", "discovered", "histogram by", "other")
 PERSONS = {"one group": ["a"] * 9, "two groups": ["a", "b"] * 5, "a group of their own": ["new"] * 9}
 """The keys of a hostile person's rows: many more than may count, all at the end of every range."""
@@ -166,12 +167,19 @@ def chosen(noises: tuple[Noise, ...], exact: Mapping[str, tuple[int, ...]], time
 
 
 def log_choices(noises: tuple[Noise, ...], seen: Seen, exact: Mapping[str, tuple[int, ...]]) -> np.ndarray[Any, Any]:
+    """Of each release: the sum over its answers, each a choice of a value and one of a width."""
+    pairs = zip(noises[::2], noises[1::2], strict=True)
+    found: np.ndarray[Any, Any] = np.sum([log_pair(pair, seen, exact) for pair in pairs], axis=0)
+    return found
+
+
+def log_pair(noises: tuple[Noise, Noise], seen: Seen, exact: Mapping[str, tuple[int, ...]]) -> np.ndarray[Any, Any]:
     """Of each release: the logarithm of its cell's share of all weights, and of its width's beside that cell."""
     value, width = noises
     cells, widths = (seen.noisy[noise.vector.statistic_name][:, 0].astype(int) for noise in noises)
-    excesses = [noise.vector.choice.excess_at_edges(np.array(exact[noise.vector.statistic_name])) for noise in noises]
+    excesses = [noise.choice.excess_at_edges(np.array(exact[noise.vector.statistic_name])) for noise in noises]
     found: np.ndarray[Any, Any] = log_shares(value, cell_distances(excesses[0]))[cells]
-    target = width.vector.choice.target_excess(width.choice_distribution, len(excesses[1]) - 1)
+    target = width.choice.target_excess(width.choice_distribution, len(excesses[1]) - 1)
     known = half_widths(len(excesses[1]) - 1)
     for cell in np.unique(cells):
         own = cells == cell

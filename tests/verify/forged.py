@@ -60,6 +60,7 @@ QUESTIONS: dict[str, tuple[Callable[[], list[Any]], dict[str, Any]]] = {
         lambda: tr.quantiles("v", [0.25, 0.75], by="g", keys=["a", "b"], **V),
         {"max_rows": 2},
     ),
+    "extremes": (lambda: [tr.minimum("v", **V), tr.maximum("v", **V)], {"max_rows": 2}),
     "ninth tenth": (lambda: [tr.quantile("v", 0.9, **V)], {"max_rows": 2}),
     "two medians": (lambda: [tr.median("v", **V), tr.median("w", **W)], {"max_rows": 1}),
     "box": (lambda: [tr.sum("v", **V), tr.sum("w", **W), tr.sum("p", bounds=(0, 100))], {"max_rows": 1}),

@@ -139,13 +139,15 @@ class ChoicePart(Part, frozen=True, kw_only=True):
     w(j + 1) = ⌈w(j) · root / 2¹²⁸⌉, where (root / 2¹²⁸)² is at least what the table falls by in a step of its tail. A
     row moves a distance by half the ``sensitivity_per_row``, so that the table's noise dominates the choice. ``target``
     None: the result is the cell with ``below`` units of each row below its left edge; else how many cells near it have
-    that many units on either side. An answer has one of each, over the same cells.
+    that many units on either side. An answer has one of each, over the same cells. ``left_out``: the number of smallest
+    (``below`` 0) or largest rows (``below`` 1,000,000) without which it is the minimum or maximum; else None.
     """
 
     below: Digits
     cells: Counted
     root: Digits
     target: Digits | None
+    left_out: Digits | None = None
 
 
 class ReleasedMechanism(Part, frozen=True, kw_only=True):

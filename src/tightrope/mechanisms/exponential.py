@@ -145,14 +145,15 @@ def _uniform_below(bound: int, randomness: Source) -> int:
 #
 # With below_k the rows in the cells before cell k and n all of them, the excess at the left edge of cell k is E_k =
 # below_k − q n, an integer in millionths of a row, which one row moves by −q or 1 − q. The cell of the quantile has E_k
-# < 0 ≤ E_{k+1}. Values beyond either end of the range are clamped to it: there the excess is unbounded.
+# < 0 ≤ E_{k+1}. Values beyond either end of the range are clamped to it: there the excess is unbounded. For a maximum
+# without its m largest rows, E_k = below_k − n + m; for a minimum, E_k = below_k − m − 1.
 
 PARTS = 1_000_000
 """Number of parts of a row in which excesses are counted: many more than the steps of any noise."""
 MOST_EXCESS = 1 << 60
 """Larger excesses are Python integers."""
-MISSED = 0.05
-"""Probability that an interval of chosen width misses the quantile."""
+MISSED, REACHED = 0.05, 0.5
+"""Probability that an interval of chosen width misses the quantile, and that one misses its target in rows."""
 
 Counts = NDArray[Any]
 
@@ -161,11 +162,13 @@ Counts = NDArray[Any]
 class QuantileChoice:
     """A choice of the cell below which ``below`` millionths of the rows lie, or of a number of cells around it.
 
-    ``around`` is the name of the vector that chose the cell.
+    ``around`` is the name of the vector that chose the cell. With ``below`` = 0 or 1,000,000 it is a choice of the
+    minimum or maximum without the ``left_out`` smallest or largest rows, a number that is independent of the data.
     """
 
     below: int
     around: str | None = None
+    left_out: int = 0
 
     @property
     def distance_sensitivity(self) -> int:
@@ -183,14 +186,37 @@ class QuantileChoice:
 
     def excess_at_edges(self, counts: Counts) -> Distances:
         """Return E_0, …, E_c of c cells."""
-        exact = PARTS * int(counts.sum(dtype=object)) < MOST_EXCESS
+        exact = PARTS * (int(counts.sum(dtype=object)) + self.left_out + 1) < MOST_EXCESS
         before = np.concatenate([[0], np.cumsum(counts.astype(np.int64 if exact else np.object_))])
-        found: Distances = PARTS * before - self.below * before[-1]
+        found: Distances = PARTS * before - self.below * before[-1] + self.excess_shift
         return found
+
+    @property
+    def is_extreme(self) -> bool:
+        """Return whether a minimum or maximum is chosen, not a quantile between them."""
+        return self.below in (0, PARTS)
+
+    @property
+    def excess_shift(self) -> int:
+        """The constant part of E_k: the target is the row of rank left_out + 1 from the end of an extreme."""
+        if not self.is_extreme:
+            return 0
+        return PARTS * self.left_out if self.below else -PARTS * (self.left_out + 1)
 
     def target_excess(self, law: ExponentialChoice, cells: int) -> int:
         """Return the target excess on either side: beyond it, few intervals miss the quantile."""
         return law.distance_bound(len(half_widths(cells)), MISSED)
+
+
+def rows_to_leave_out(value: ExponentialChoice, width: ExponentialChoice, cells: int) -> int:
+    """Return the number of rows without which a minimum or maximum is chosen, from the choices of value and width.
+
+    Cells beyond all rows have that number as their distance: they are chosen with probability at most ``MISSED``, and
+    an interval that ends before the end of the range reaches the width's target with about ``REACHED`` probability.
+    """
+    widths = len(half_widths(cells))
+    reach = width.distance_bound(widths, MISSED) + width.distance_bound(widths, REACHED)
+    return -(-max(value.distance_bound(cells, MISSED), reach) // PARTS)
 
 
 def quantile_in_millionths(q: float) -> int | None:

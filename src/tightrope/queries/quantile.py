@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -260,17 +261,19 @@ class CellGrid:
 VALUE, WIDTH = "choice of the value, in rows below it", "choice of the width, in rows below its ends"
 AVERAGED_CENTERS = 16
 """Number of chosen cells over which the half-width is averaged for the expected error."""
-VALUE_NOISE_SIZE, WIDTH_NOISE_SIZE = 0.75, 1.5
-"""Relative noise of both choices: two thirds of the budget are for the value, which matters most to readers."""
+EXTREME_NOISE_SIZES = (0.875, 1.125)
+"""Relative noise of both choices of a minimum or maximum, which leaves out the fewest rows if they are similar."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChosenQuantile:
-    """A quantile that is the round number of a chosen cell; the interval covers it with probability at least 95 %."""
+    """A quantile, minimum or maximum: the round number of a chosen cell; the interval covers it with 95 % or more."""
 
     grid: CellGrid
     below: int
     size: float
+    noise_sizes: tuple[float, float] = (0.75, 1.5)
+    """Relative noise of the choices of value and width: two thirds of the budget are for the value."""
 
     notes: ClassVar[tuple[str, ...]] = (
         f"The range is divided into {ALL_CELLS:,} equal cells. The exponential mechanism chooses a cell, then the "
@@ -284,11 +287,8 @@ class ChosenQuantile:
     def noisy_statistics(self) -> tuple[NoisyStatistic, ...]:
         """Return the choice of a cell, then the choice of a width around it."""
         value, width = QuantileChoice(self.below), QuantileChoice(self.below, around=VALUE)
-        choices = (VALUE, value, VALUE_NOISE_SIZE), (WIDTH, width, WIDTH_NOISE_SIZE)
-        value_statistic, width_statistic = (
-            cell_choice(name, choice, noise_size * self.size) for name, choice, noise_size in choices
-        )
-        return value_statistic, width_statistic
+        value_size, width_size = (noise_size * self.size for noise_size in self.noise_sizes)
+        return cell_choice(VALUE, value, value_size), cell_choice(WIDTH, width, width_size)
 
     def estimate(self, integers: Integers, noises: Noises) -> Record:
         """Return the round number of the cell, and the range of the cells around it."""
@@ -314,13 +314,15 @@ def _relative_choice_errors(value: Noise, width: Noise, people: int) -> tuple[fl
 
     The half-width is the mean over ``AVERAGED_CENTERS`` chosen cells, equally spaced quantiles of their distribution.
     """
-    choice = value.vector.choice
+    choice = value.choice
     if choice is None:
         raise TypeError(value.vector.statistic_name)
+    if choice.is_extreme and people <= choice.left_out:
+        return 1.0, 1.0
     edges = np.clip((np.arange(ALL_CELLS + 1) - 0.5) / ALL_CELLS, 0.0, 1.0)
     below = np.floor(people * np.where(np.arange(ALL_CELLS + 1) == ALL_CELLS, 1.0, edges) + 0.5)
-    excess = PARTS * below - choice.below * people
-    truth = ALL_CELLS * (math.ceil(choice.below * people / PARTS) - 0.5) / people
+    excess = PARTS * below - choice.below * people + choice.excess_shift
+    truth = ALL_CELLS * (math.ceil((choice.below * people - choice.excess_shift) / PARTS) - 0.5) / people
     cell_probabilities = value.choice_distribution.selection_probabilities(cell_distances(excess))
     expected = float(cell_probabilities @ np.abs(np.arange(ALL_CELLS) - truth)) + 0.25
     centers = np.searchsorted(np.cumsum(cell_probabilities), (np.arange(AVERAGED_CENTERS) + 0.5) / AVERAGED_CENTERS)
@@ -420,27 +422,14 @@ FEW_ROWS_NOTE = (
 """Note: a choice has a value even for few rows, and the budget does not include a count of rows."""
 
 
-@final
 @dataclass(frozen=True, slots=True)
-class quantile(ColumnQuery):
-    """The ``q``-quantile of a column, each value clamped to ``bounds``: a fraction ``q`` of values does not exceed it.
+class RankQuery(ColumnQuery, ABC):
+    """A value of a certain rank among the values of a column, each clamped to ``bounds``, on a grid of ``bounds``.
 
-    A single quantile of a column, range and groups is chosen from a grid of ``bounds`` by the exponential mechanism.
-    Several are read from the same noisy counts: any number needs the same budget, and they never cross. Groups are
-    listed with ``keys``, or follow from expressions. All other keywords are as in ``count``. Raises ``PlanError`` for
-    an invalid parameter.
-
-    Of dates and timestamps, ``bounds`` are dates or ISO texts. The answer is a date (or timestamp, to the second), and
-    its errors are in days.
-
-    >>> quantile("income", 0.9, bounds=(0, 200_000)).name
-    'quantile_0.9_income'
-    >>> str(quantile("admitted", 0.9, bounds=("2024-01-01", "2024-12-31")))
-    '0.9 quantile of admitted between 2024-01-01 and 2024-12-31'
+    Groups are listed with ``keys``, or follow from expressions. Of dates and timestamps, ``bounds`` are dates or ISO
+    texts. The answer is a date (or timestamp, to the second), and its errors are in days.
     """
 
-    q: float
-    """The fraction of values that do not exceed the answer: 0.5 is the median."""
     bounds: tuple[RangeEnd, RangeEnd] | None = field(default=None, kw_only=True)  # type: ignore[assignment]
     """The lowest and highest value, to which values are clamped: numbers, or dates."""
     time_bounds: tuple[datetime.date, datetime.date] | None = field(default=None, init=False)
@@ -449,40 +438,15 @@ class quantile(ColumnQuery):
     """The column, if it is of dates or timestamps; ``term`` is then its number of days since 1970-01-01."""
     days_unit: str = field(default="", init=False)
     """The unit of the answer if it is a date or timestamp."""
-    counted: bool = field(default=False, init=False)
-    """True if the quantile is read from counts shared with other quantiles; otherwise it is chosen."""
 
-    kind = "quantile"
-    meaning = "The value that a given fraction of all values does not exceed"
     additive = False
     uniform = False
     notes = ("For medians and quantiles only max_rows counts; max_groups and max_rows_per_group are ignored.",)
     remedy_for_times = f"or dates as bounds, {TIME_ADVICE}"
-    entries = ("column", "bounds", "q")
-    entry_defaults: ClassVar[Mapping[str, object]] = {"q": MEDIAN}
 
-    def title_and_meaning(self, means: str) -> tuple[str, str]:
-        """Return the query and its meaning in words: the value that half of all, or 90 %, do not exceed."""
-        del means
-        fraction_text, few_rows_note = (
-            "half" if self.q == MEDIAN else f"{100 * self.q:g} %",
-            "" if self.counted else FEW_ROWS_NOTE,
-        )
-        return str(self), f"The value that {fraction_text} of all values do not exceed{few_rows_note}"
-
-    @property
-    def statistic_name(self) -> str:
-        """The name of the quantile."""
-        return "median" if self.q == MEDIAN else f"{self.q:g} quantile"
-
-    def __post_init__(self) -> None:
-        q = self.q
-        if isinstance(q, list | tuple):
-            raise PlanError("q", q, "one number", "write one [[question]] for each; in Python say tr.quantiles")
-        term, fraction = column_term("column", self.column), check_finite("q", q, "0.5 is the median")
-        if not 0 < fraction < 1:
-            raise PlanError("q", q, "above 0 and below 1", "0.5 is the median")
-        name_parts = ("median",) if fraction == MEDIAN else ("quantile", f"{fraction:g}")
+    def _set_checked_fields(self, *name_parts: str) -> None:
+        """Check the column, the range and the options; ``name_parts`` begin the default name. Raises ``PlanError``."""
+        term = column_term("column", self.column)
         options = self.check_options(
             *name_parts, str(term) if self.per_person is None else measured_name(term, self.per_person)
         )
@@ -493,7 +457,7 @@ class quantile(ColumnQuery):
         days = None if times is None else (days_since_epoch(times[0]), days_since_epoch(times[1]))
         if times is not None and options.reader_texts.get("unit") is not None:
             raise PlanError("unit", options.reader_texts["unit"], "left out", "the answer is a date")
-        self._set_fields(term=term, bounds=days or declared_range(term, self.bounds), q=fraction, time_bounds=times)
+        self._set_fields(term=term, bounds=days or declared_range(term, self.bounds), time_bounds=times)
 
     def __str__(self) -> str:
         if self.time_bounds is None:
@@ -531,32 +495,31 @@ class quantile(ColumnQuery):
         """The grid: cells of equal width around round numbers, where many values lie; the last ends with the range."""
         return self._cell_grid.cell_expression(self.term)
 
-    def specialize(self, together: Sequence[Query]) -> Self:
-        """Return the query: chosen if it is the only one of its column and groups, else read from shared counts."""
-        return self.with_fields(counted=len(together) > 1 or quantile_in_millionths(self.q) is None)
-
     @property
     def range_without_rows(self) -> tuple[float, float] | None:
-        """The range, if the quantile is chosen: a choice has a value even without rows, a counted quantile has none."""
-        return None if self.counted else self.clamp_bounds
+        """The range: a choice has a value even without rows."""
+        return self.clamp_bounds
 
     @property
     def all_notes(self) -> tuple[str, ...]:
         """The notes on the method, then the notes for all quantiles."""
         in_days = ("Margins of error are in days.",) if self.time_bounds is not None else ()
         of_rows = self.notes if self.asked.per_person is None else ()
-        return (*self._answering_method.notes, *in_days, *of_rows)
+        return (*self.method_notes, *in_days, *of_rows)
+
+    @property
+    def method_notes(self) -> tuple[str, ...]:
+        """The notes on the method."""
+        return self._answering_method.notes
 
     @property
     def _cell_grid(self) -> CellGrid:
         return CellGrid(*self.clamp_bounds)
 
     @property
+    @abstractmethod
     def _answering_method(self) -> CountedQuantile | ChosenQuantile:
-        millionths = None if self.counted else quantile_in_millionths(self.q)
-        if millionths is None:
-            return CountedQuantile(self._cell_grid, self.q, self.asked.relative_noise_size)
-        return ChosenQuantile(self._cell_grid, millionths, self.asked.relative_noise_size)
+        """The choices, or the counts, from which the value is computed."""
 
     def noisy_statistics(self) -> tuple[NoisyStatistic, ...]:
         """Return two choices, or counts by block and by cell."""
@@ -591,8 +554,193 @@ class quantile(ColumnQuery):
         return expected + HALF_DAY, half_width + 2 * HALF_DAY
 
     def suppression_probability(self, noises: Noises, people: int) -> float:
-        """Return a bound on P(the noisy number of values is below 1), 0 if the quantile is chosen."""
+        """Return a bound on P(the noisy number of values is below 1), 0 if the value is chosen."""
         return self._answering_method.suppression_probability(noises, people)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class quantile(RankQuery):
+    """The ``q``-quantile of a column, each value clamped to ``bounds``: a fraction ``q`` of values does not exceed it.
+
+    A single quantile of a column, range and groups is chosen from a grid of ``bounds`` by the exponential mechanism.
+    Several are read from the same noisy counts: any number needs the same budget, and they never cross. Groups are
+    listed with ``keys``, or follow from expressions. All other keywords are as in ``count``. Raises ``PlanError`` for
+    an invalid parameter.
+
+    Of dates and timestamps, ``bounds`` are dates or ISO texts. The answer is a date (or timestamp, to the second), and
+    its errors are in days.
+
+    >>> quantile("income", 0.9, bounds=(0, 200_000)).name
+    'quantile_0.9_income'
+    >>> str(quantile("admitted", 0.9, bounds=("2024-01-01", "2024-12-31")))
+    '0.9 quantile of admitted between 2024-01-01 and 2024-12-31'
+    """
+
+    q: float
+    """The fraction of values that do not exceed the answer: 0.5 is the median."""
+    counted: bool = field(default=False, init=False)
+    """True if the quantile is read from counts shared with other quantiles; otherwise it is chosen."""
+
+    kind = "quantile"
+    meaning = "The value that a given fraction of all values does not exceed"
+    entries = ("column", "bounds", "q")
+    entry_defaults: ClassVar[Mapping[str, object]] = {"q": MEDIAN}
+
+    def title_and_meaning(self, means: str) -> tuple[str, str]:
+        """Return the query and its meaning in words: the value that half of all, or 90 %, do not exceed."""
+        del means
+        fraction_text, few_rows_note = (
+            "half" if self.q == MEDIAN else f"{100 * self.q:g} %",
+            "" if self.counted else FEW_ROWS_NOTE,
+        )
+        return str(self), f"The value that {fraction_text} of all values do not exceed{few_rows_note}"
+
+    @property
+    def statistic_name(self) -> str:
+        """The name of the quantile."""
+        return "median" if self.q == MEDIAN else f"{self.q:g} quantile"
+
+    def __post_init__(self) -> None:
+        q = self.q
+        if isinstance(q, list | tuple):
+            raise PlanError("q", q, "one number", "write one [[question]] for each; in Python say tr.quantiles")
+        column_term("column", self.column)
+        fraction = check_finite("q", q, "0.5 is the median")
+        if not 0 < fraction < 1:
+            remedy = "0.5 is the median; tr.minimum and tr.maximum leave out the rows that they must"
+            raise PlanError("q", q, "above 0 and below 1", remedy)
+        self._set_checked_fields(*(("median",) if fraction == MEDIAN else ("quantile", f"{fraction:g}")))
+        self._set_fields(q=fraction)
+
+    def specialize(self, together: Sequence[Query]) -> Self:
+        """Return the query: chosen if it is the only one of its column and groups, else read from shared counts."""
+        quantile_count = sum(isinstance(question, quantile) for question in together)
+        return self.with_fields(counted=quantile_count > 1 or quantile_in_millionths(self.q) is None)
+
+    @property
+    def range_without_rows(self) -> tuple[float, float] | None:
+        """The range, if the quantile is chosen: a choice has a value even without rows, a counted quantile has none."""
+        return None if self.counted else self.clamp_bounds
+
+    @property
+    def _answering_method(self) -> CountedQuantile | ChosenQuantile:
+        millionths = None if self.counted else quantile_in_millionths(self.q)
+        if millionths is None:
+            return CountedQuantile(self._cell_grid, self.q, self.asked.relative_noise_size)
+        return ChosenQuantile(self._cell_grid, millionths, self.asked.relative_noise_size)
+
+
+@dataclass(frozen=True, slots=True)
+class ExtremeQuery(RankQuery, ABC):
+    """The minimum or maximum of a column without the few rows that are farthest out, each value clamped to ``bounds``.
+
+    The true minimum and maximum are the value of one person, so that they cannot be released. How many rows are left
+    out follows from the noise, not from the data: this many that a value beyond all rows is chosen at most 1 time in
+    20. It is chosen from a grid of ``bounds`` by the exponential mechanism.
+    """
+
+    values_left_out: int | None = field(default=None, init=False, compare=False)
+    """The number of values that are left out; None until the noise is selected."""
+
+    farthest: ClassVar[str]
+    """The values that are left out: the smallest or the largest."""
+    rank_in_millionths: ClassVar[int]
+    """The quantile, in millionths: 0 or 1,000,000."""
+
+    def __post_init__(self) -> None:
+        self._set_checked_fields(self.kind)
+
+    @property
+    def left_out_text(self) -> str:
+        """The values that are left out, in words."""
+        count = self.values_left_out
+        if count is None:
+            return f"{self.farthest} values"
+        return f"{self.farthest} value" if count == 1 else f"{count:,} {self.farthest} values"
+
+    @property
+    def statistic_name(self) -> str:
+        """The statistic in words, with the values that are left out."""
+        return f"{self.kind} of all but the {self.left_out_text}"
+
+    def title_and_meaning(self, means: str) -> tuple[str, str]:
+        """Return the query and its meaning in words: what is left out, and where the value means nothing."""
+        del means
+        few_rows = "so few values" if self.values_left_out is None else f"{self.values_left_out:,} values or fewer"
+        meaning = (
+            f"The {self.farthest} value apart from the {self.left_out_text}, because the true {self.kind} is the "
+            f"value of one person; where there are {few_rows}, an arbitrary value of the range"
+        )
+        return str(self), meaning
+
+    @property
+    def rows_without_value(self) -> int:
+        """The number of values that are left out: with so few, none remains."""
+        return self.values_left_out or 0
+
+    def resolve_noise(self, noises: Noises) -> Self:
+        """Return the query with the number of values that its noise leaves out."""
+        choice = noises[VALUE].choice
+        return self.with_fields(values_left_out=None if choice is None else choice.left_out)
+
+    @property
+    def method_notes(self) -> tuple[str, ...]:
+        """The notes on the grid, on what is left out and what is certain."""
+        few = "so few" if self.values_left_out is None else f"{self.values_left_out:,}"
+        return (
+            ChosenQuantile.notes[0],
+            f"The number of values that are left out follows from the noise, not from the data. The interval is for "
+            f"the {self.kind} of the other values. The value itself lies, 19 times in 20, at most one cell beyond the "
+            f"true {self.kind}, with at most twice as many values beyond it.",
+            f"If a count of the same rows in this plan may be {few} or less (by its interval), the value is "
+            "suppressed, and the interval is the whole range: add a count.",
+        )
+
+    @property
+    def _answering_method(self) -> ChosenQuantile:
+        size = self.asked.relative_noise_size
+        return ChosenQuantile(self._cell_grid, self.rank_in_millionths, size, EXTREME_NOISE_SIZES)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class minimum(ExtremeQuery):
+    """The minimum of a column without its smallest values, each value clamped to ``bounds``.
+
+    The true minimum is the value of one person and cannot be released. How many of the smallest values are left out
+    depends on the noise, not on the data; plan, answer and label state the number. All other keywords are as in
+    ``quantile``. Raises ``PlanError`` for an invalid parameter.
+
+    >>> minimum("income", bounds=(0, 200_000)).name
+    'minimum_income'
+    >>> str(minimum("income", bounds=(0, 200_000)))
+    'minimum of all but the smallest values of income between 0 and 200000'
+    """
+
+    kind = "minimum"
+    meaning = "The smallest value apart from a few smaller ones"
+    farthest = "smallest"
+    rank_in_millionths = 0
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class maximum(ExtremeQuery):
+    """The maximum of a column without its largest values, each value clamped to ``bounds``.
+
+    The true maximum is the value of one person and cannot be released. How many of the largest values are left out
+    depends on the noise, not on the data; plan, answer and label state the number. All other keywords are as in
+    ``quantile``. Raises ``PlanError`` for an invalid parameter.
+
+    >>> maximum("delay", bounds=(0, 2_000)).name
+    'maximum_delay'
+    """
+
+    kind = "maximum"
+    meaning = "The largest value apart from a few larger ones"
+    farthest = "largest"
+    rank_in_millionths = PARTS
 
 
 def median(

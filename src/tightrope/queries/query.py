@@ -128,6 +128,16 @@ class Query(QueryOptions, ABC):
         return None
 
     @property
+    def rows_without_value(self) -> int:
+        """The largest number of rows for which the value means nothing; after ``resolve_noise``."""
+        return 0
+
+    def resolve_noise(self, noises: Noises) -> Self:
+        """Return the query with what follows from its noise, for texts and for ``rows_without_value``."""
+        del noises
+        return self
+
+    @property
     def all_notes(self) -> tuple[str, ...]:
         """The ``notes``, and further notes on the method."""
         return self.notes

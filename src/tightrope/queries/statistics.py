@@ -187,6 +187,8 @@ class Noise:
     table: AnyTable
     steps_per_row: int
     discovers: bool = False
+    choice: QuantileChoice | None = None
+    """The vector's choice; for a minimum or maximum, with the number of rows that its noise makes it leave out."""
 
     @cached_property
     def noise_mechanism(self) -> WidenedNoise:
@@ -204,7 +206,7 @@ class Noise:
 
     def choose_cell(self, counts: Counts, previous_results: Mapping[NoisyStatistic, Any]) -> int:
         """Return a choice among the cells of one group, given ``previous_results``."""
-        choice = self.vector.choice
+        choice = self.choice
         if choice is None:
             raise TypeError(self.vector.statistic_name)
         center = next(
@@ -271,3 +273,26 @@ class Noise:
             "worst_error": self.worst_error if math.isfinite(self.worst_error) else None,
             "unit": f"{self.step_size:g}",
         }
+
+
+def with_choices(noises: Sequence[Noise], cells: int | None) -> tuple[Noise, ...]:
+    """Return the noises of a query group, each choice among ``cells`` with the number of rows that it leaves out.
+
+    For a minimum or maximum, that number follows from the noise of both choices, and is the same for both.
+    """
+    by_name = {noise.vector.statistic_name: noise for noise in noises}
+    left_out = dict[str, int]()
+    for noise in noises:
+        choice = noise.vector.choice
+        if cells is not None and choice is not None and choice.is_extreme and choice.around is not None:
+            from tightrope.mechanisms.exponential import rows_to_leave_out
+
+            value = by_name[choice.around]
+            number = rows_to_leave_out(value.choice_distribution, noise.choice_distribution, cells)
+            left_out |= dict.fromkeys((choice.around, noise.vector.statistic_name), number)
+    return tuple(
+        noise
+        if noise.vector.choice is None
+        else replace(noise, choice=replace(noise.vector.choice, left_out=left_out.get(noise.vector.statistic_name, 0)))
+        for noise in noises
+    )

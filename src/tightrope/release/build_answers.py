@@ -116,11 +116,17 @@ def _mechanism_records(draft: NoisePlan) -> tuple[list[ReleasedMechanism], Share
                 sampled = noise.table
             if sampled not in packed_tables:
                 packed_tables[sampled] = sampled.packed()
-            choice, selection = vector.choice, None
+            choice, selection = noise.choice, None
             if choice is not None and cells is not None:
                 root = noise.choice_distribution.root
                 target = None if choice.around is None else str(choice.target_excess(noise.choice_distribution, cells))
-                selection = ChoicePart(below=str(choice.below), cells=cells, root=str(root), target=target)
+                selection = ChoicePart(
+                    below=str(choice.below),
+                    cells=cells,
+                    root=str(root),
+                    target=target,
+                    left_out=str(choice.left_out) if choice.is_extreme else None,
+                )
             record = ReleasedMechanism(
                 answers=task.answered_by(vector),
                 statistic=vector.noise_spec.statistic,
@@ -336,7 +342,8 @@ def _suppress_empty_quantiles(tasks: Sequence[QueryGroup], answers: dict[Query, 
     """Suppress selected quantiles of groups that may be empty, by released counts of the same rows.
 
     A selection has a value even for no rows, and its interval is the whole range only 19 times in 20. The interval of a
-    suppressed one is the whole range, so its coverage does not decrease.
+    suppressed one is the whole range, so its coverage does not decrease. A minimum or maximum is suppressed, too, if
+    all rows may be among those that it leaves out.
     """
     counts_by_rows = {
         (str(task.where), tuple(map(str, task.by))): answers[question].rows
@@ -351,6 +358,7 @@ def _suppress_empty_quantiles(tasks: Sequence[QueryGroup], answers: dict[Query, 
         if question.range_without_rows is not None
     ]
     for task, question, (low, high) in selected:
+        fewest_rows = question.resolve_noise(answers[question].noises).rows_without_value
         # Counts of all groups together, and of each group: the last term of ``by`` is the cell.
         for by in {(), tuple(map(str, task.by[:-1]))}:
             columns = question.key_columns if by else ()
@@ -361,7 +369,7 @@ def _suppress_empty_quantiles(tasks: Sequence[QueryGroup], answers: dict[Query, 
             rows = []
             for row in answers[question].rows:
                 lower = counts.get(tuple(row[column] for column in columns))
-                may_be_empty = lower is not None and lower <= 0
+                may_be_empty = lower is not None and lower <= fewest_rows
                 rows.append({**row, "value": None, "lower": low, "upper": high} if may_be_empty else row)
             answers[question] = replace(answers[question], rows=rows)
 

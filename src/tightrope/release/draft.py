@@ -37,7 +37,7 @@ from tightrope.queries.query_group import (
     persons_used,
     rows_used,
 )
-from tightrope.queries.statistics import Noise, NoisyStatistic
+from tightrope.queries.statistics import Noise, NoisyStatistic, with_choices
 from tightrope.release.bias_check import planned_bias_check
 from tightrope.release.consistency import ConsistencyPlan, ConsistentFit, fit_consistent_answers, with_remaining_noise
 from tightrope.release.settings import (
@@ -207,7 +207,7 @@ class NoisePlan:
                     family = f"{family} in a box of {selected.noise_spec.dimension}"
                 discovers_keys = vector == task.key_count
                 noises.append(Noise(vector, family, selected.table, selected.steps_per_row, discovers=discovers_keys))
-            noises_by_task.append(tuple(noises))
+            noises_by_task.append(with_choices(noises, task.cells_per_group))
         return tuple(noises_by_task)
 
     @cached_property
@@ -217,14 +217,11 @@ class NoisePlan:
         for task, noises in zip(self.tasks, self.noises_by_task, strict=True):
             by_vector = {noise.vector: noise for noise in noises}
             key_count_noise = None if task.key_count is None else by_vector[task.key_count]
-            task_accuracies = [
-                Accuracy(
-                    question,
-                    {name: by_vector[vector] for name, vector in vectors.items()},
-                    None if question.counts_suppressed_groups else key_count_noise,
-                )
-                for question, vectors in task.vectors_by_query.items()
-            ]
+            task_accuracies = []
+            for question, vectors in task.vectors_by_query.items():
+                noises_by_name = {name: by_vector[vector] for name, vector in vectors.items()}
+                keys = None if question.counts_suppressed_groups else key_count_noise
+                task_accuracies.append(Accuracy(question.resolve_noise(noises_by_name), noises_by_name, keys))
             accuracies_by_task.append(task_accuracies)
         return _in_query_order(self.tasks, accuracies_by_task)
 

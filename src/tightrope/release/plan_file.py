@@ -56,6 +56,8 @@ QUERY_KINDS = {
     "mean": "mean",
     "histogram": "histogram",
     "quantile": "quantile",
+    "minimum": "quantile",
+    "maximum": "quantile",
     "proportion": "ratio",
     "ratio": "ratio",
     "variance": "moments",
@@ -86,8 +88,8 @@ def register_query_kind(kind: type[Query]) -> None:
         raise InputError("kind", kind.kind, "a name that no other kind of question has", "rename the new kind")
 
 
-UNAVAILABLE_KINDS = "max", "min"
-QUANTILE_ADVICE = 'use kind = "quantile" with q = 0.99 or q = 0.01'
+SHORT_KINDS = {"max": "maximum", "min": "minimum"}
+"""Names of other programs for kinds of questions."""
 MEDIAN = "median"
 """The kind of a quantile question without ``q``."""
 MEDIAN_ADVICE = 'a median has no q; for another quantile use kind = "quantile"'
@@ -143,7 +145,7 @@ class PlanDocument(Part, frozen=True, kw_only=True):
             location, kind = f"question {number}", entry.get("kind")
             kinds = (*QUERY_KINDS, *ADDED_KINDS, MEDIAN)
             if kind not in kinds:
-                suggestion = QUANTILE_ADVICE if kind in UNAVAILABLE_KINDS else suggest_nearest(kind, kinds)
+                suggestion = suggest_nearest(SHORT_KINDS.get(str(kind), kind), kinds)
                 problem = "missing" if kind is None else f"{kind!r} is not available"
                 text = f"{problem}; {suggestion or f'kinds: {quoted_names(kinds)}'}"
                 raise PlanError.from_text(f"{location} kind", text)

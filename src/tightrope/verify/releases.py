@@ -152,7 +152,7 @@ def choice_claims(name: str, mechanism: dict[str, Any], noise: Noise) -> Iterato
     if choice is None:
         return
     yield equality_claim(f"{name}.exclusive: rows move every choice of their group", mechanism.get("exclusive"), None)
-    below, root, factor = int(choice["below"]), int(choice["root"]), int(mechanism["factor"])
+    below, root = int(choice["below"]), int(choice["root"])
     yield equality_claim(
         f"{name}.sensitivity_per_row", int(mechanism["sensitivity_per_row"]), 2 * max(below, PARTS_PER_ROW - below)
     )
@@ -164,18 +164,31 @@ def choice_claims(name: str, mechanism: dict[str, Any], noise: Noise) -> Iterato
     yield equality_claim(
         f"{name}.choice.root is no larger than needed", ratio <= noise.tail_ratio * (1 + ROOT_TOLERANCE), True
     )
+    is_extreme = below in (0, PARTS_PER_ROW)
+    yield equality_claim(
+        f"{name}.choice.left_out: of a minimum or maximum", choice.get("left_out") is not None, is_extreme
+    )
     if choice["target"] is not None:
-        # The first distance whose weight, summed over all half-widths, is at most 5 % of the largest weight.
-        cells = choice["cells"]
-        widths = [0]
-        while widths[-1] < cells:
-            widths.append(max(widths[-1] + 1, round(2 ** ((len(widths) - 1) / 2))))
-        weight, distance = LARGEST_WEIGHT, 0
-        while Fraction(len(widths) * weight, LARGEST_WEIGHT) > MISS_PROBABILITY:
-            next_weight = -(-weight * root // TOTAL_WEIGHT)
-            require_affordable(distance if next_weight < weight else MAX_CELLS + 1, MAX_CELLS, "weights of a choice")
-            weight, distance = next_weight, distance + 1
-        yield equality_claim(f"{name}.choice.target", int(choice["target"]), -(-distance * factor // 2))
+        target = _rare_distance(_count_widths(choice["cells"]), mechanism, MISS_PROBABILITY)
+        yield equality_claim(f"{name}.choice.target", int(choice["target"]), target)
+
+
+def _count_widths(cells: int) -> int:
+    """Return the number of half-widths that a choice is made of."""
+    widths = [0]
+    while widths[-1] < cells:
+        widths.append(max(widths[-1] + 1, round(2 ** ((len(widths) - 1) / 2))))
+    return len(widths)
+
+
+def _rare_distance(candidates: int, mechanism: dict[str, Any], probability: float) -> int:
+    """Return the first distance whose weight, summed over all candidates, is at most this part of the largest."""
+    weight, distance, root = LARGEST_WEIGHT, 0, int(mechanism["choice"]["root"])
+    while Fraction(candidates * weight, LARGEST_WEIGHT) > probability:
+        next_weight = -(-weight * root // TOTAL_WEIGHT)
+        require_affordable(distance if next_weight < weight else MAX_CELLS + 1, MAX_CELLS, "weights of a choice")
+        weight, distance = next_weight, distance + 1
+    return -(-distance * int(mechanism["factor"]) // 2)
 
 
 def chosen_answer_claims(mechanisms: Sequence[dict[str, Any]]) -> Iterator[Claim]:
@@ -190,17 +203,26 @@ def chosen_answer_claims(mechanisms: Sequence[dict[str, Any]]) -> Iterator[Claim
         kinds = sorted("noise" if mechanism.get("choice") is None else _choice_kind(mechanism) for mechanism in members)
         yield equality_claim(f"chosen answer {number}: what is chosen for it", kinds, ["a cell", "a width"])
         names = "by", "where", "rows", "max_rows_per_group", "groups", "together"
-        row_descriptions = {
-            json.dumps([[mechanism.get(name) for name in names], mechanism["choice"]["below"]])
-            for mechanism in members
-            if mechanism in choices
+        descriptions = {
+            json.dumps([[one.get(name) for name in names], one["choice"]["below"], one["choice"].get("left_out")])
+            for one in members
+            if one in choices
         }
-        yield equality_claim(f"chosen answer {number}: both speak of the same rows and share", len(row_descriptions), 1)
+        yield equality_claim(f"chosen answer {number}: both speak of the same rows and share", len(descriptions), 1)
         counted = {
             mechanism["by"][-1].rpartition(",")[2].strip(" )") if mechanism["by"] else "" for mechanism in members
         }
         cells = {str(mechanism["choice"]["cells"]) for mechanism in members if mechanism in choices}
         yield equality_claim(f"chosen answer {number}: cells", cells, counted)
+        chosen = {_choice_kind(mechanism): mechanism for mechanism in members if mechanism in choices}
+        if len(chosen) == 2 and chosen["a cell"]["choice"].get("left_out") is not None:
+            # Cells beyond all rows are rarely chosen, and an interval can end before the end of the range.
+            cell, width = chosen["a cell"], chosen["a width"]
+            widths = _count_widths(cell["choice"]["cells"])
+            reach = sum(_rare_distance(widths, width, probability) for probability in (MISS_PROBABILITY, 0.5))
+            rare = max(_rare_distance(cell["choice"]["cells"], cell, MISS_PROBABILITY), reach)
+            stated = int(cell["choice"]["left_out"])
+            yield equality_claim(f"chosen answer {number}: rows left out", stated, -(-rare // PARTS_PER_ROW))
 
 
 def _choice_kind(mechanism: dict[str, Any]) -> str:

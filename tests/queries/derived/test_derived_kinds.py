@@ -190,6 +190,8 @@ ENTRIES = {
     "top_k": 'k = 3\nby = "g"',
     "mode": 'column = "g"\nby = "b"',
     "suppressed_count": 'by = "g"',
+    "minimum": 'column = "x"\nbounds = [0, 10]',
+    "maximum": 'column = "x"\nbounds = [0, 10]',
 }
 
 

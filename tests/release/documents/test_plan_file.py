@@ -217,7 +217,7 @@ NONSENSE = [
     (HEAD + PERSON + BUDGET + MEDIAN + "q = 0.9", 'question 1 (median): a median has no q; ... kind = "quantile"'),
     (HEAD + PERSON + BUDGET + MEDIAN + "wight = 2", "question 1 (median) ... did you mean 'weight'?"),
     (HEAD + PERSON + BUDGET + COUNT.replace("count", "medain"), "did you mean 'median'?"),
-    (HEAD + PERSON + BUDGET + COUNT.replace("count", "max"), "'max' is not available; ... q = 0.99"),
+    (HEAD + PERSON + BUDGET + COUNT.replace("count", "max"), "'max' is not available; did you mean 'maximum'?"),
     ("budget = 1\n" + HEAD + PERSON + COUNT, "a table of keys and values ... [budget]=1"),
     ("title = 3\n" + HEAD + PERSON + BUDGET + COUNT, "title=3"),
     ("expected_rows = 0\n" + HEAD + PERSON + BUDGET + COUNT, "expected_rows=0"),
