@@ -165,27 +165,20 @@ def choice_claims(name: str, mechanism: dict[str, Any], noise: Noise) -> Iterato
         f"{name}.choice.root is no larger than needed", ratio <= noise.tail_ratio * (1 + ROOT_TOLERANCE), True
     )
     is_extreme = below in (0, PARTS_PER_ROW)
-    yield equality_claim(
-        f"{name}.choice.left_out: of a minimum or maximum", choice.get("left_out") is not None, is_extreme
-    )
+    yield equality_claim(f"{name}.choice.left_out: exists", choice.get("left_out") is not None, is_extreme)
     if choice["target"] is not None:
-        target = _rare_distance(_count_widths(choice["cells"]), mechanism, MISS_PROBABILITY)
+        target = _rare_distance(mechanism, MISS_PROBABILITY)
         yield equality_claim(f"{name}.choice.target", int(choice["target"]), target)
 
 
-def _count_widths(cells: int) -> int:
-    """Return the number of half-widths that a choice is made of."""
-    widths = [0]
-    while widths[-1] < cells:
+def _rare_distance(mechanism: dict[str, Any], probability: float) -> int:
+    """Return the first distance whose weight, summed over all cells or half-widths, is at most this part of w(0)."""
+    choice, widths, weight, distance = mechanism["choice"], [0], LARGEST_WEIGHT, 0
+    while widths[-1] < choice["cells"]:
         widths.append(max(widths[-1] + 1, round(2 ** ((len(widths) - 1) / 2))))
-    return len(widths)
-
-
-def _rare_distance(candidates: int, mechanism: dict[str, Any], probability: float) -> int:
-    """Return the first distance whose weight, summed over all candidates, is at most this part of the largest."""
-    weight, distance, root = LARGEST_WEIGHT, 0, int(mechanism["choice"]["root"])
+    candidates = choice["cells"] if choice["target"] is None else len(widths)
     while Fraction(candidates * weight, LARGEST_WEIGHT) > probability:
-        next_weight = -(-weight * root // TOTAL_WEIGHT)
+        next_weight = -(-weight * int(choice["root"]) // TOTAL_WEIGHT)
         require_affordable(distance if next_weight < weight else MAX_CELLS + 1, MAX_CELLS, "weights of a choice")
         weight, distance = next_weight, distance + 1
     return -(-distance * int(mechanism["factor"]) // 2)
@@ -195,34 +188,23 @@ def chosen_answer_claims(mechanisms: Sequence[dict[str, Any]]) -> Iterator[Claim
     """Check that a chosen answer has two choices over the same cells, a cell and a width, and no other noise."""
     choices = [mechanism for mechanism in mechanisms if mechanism.get("choice") is not None]
     for number, answer in enumerate(dict.fromkeys(name for mechanism in choices for name in mechanism["answers"])):
-        members = [
-            mechanism
-            for mechanism in mechanisms
-            if answer in mechanism["answers"] and mechanism.get("exclusive") is None
-        ]
-        kinds = sorted("noise" if mechanism.get("choice") is None else _choice_kind(mechanism) for mechanism in members)
-        yield equality_claim(f"chosen answer {number}: what is chosen for it", kinds, ["a cell", "a width"])
-        names = "by", "where", "rows", "max_rows_per_group", "groups", "together"
+        members = [one for one in mechanisms if answer in one["answers"] and one.get("exclusive") is None]
+        chosen, name = [one for one in members if one in choices], f"chosen answer {number}"
+        kinds = sorted("noise" if one.get("choice") is None else _choice_kind(one) for one in members)
+        yield equality_claim(f"{name}: what is chosen for it", kinds, ["a cell", "a width"])
+        shared, ranks = ("by", "where", "rows", "max_rows_per_group", "groups", "together"), ("below", "left_out")
         descriptions = {
-            json.dumps([[one.get(name) for name in names], one["choice"]["below"], one["choice"].get("left_out")])
-            for one in members
-            if one in choices
+            json.dumps([[one.get(key) for key in shared], [one["choice"].get(key) for key in ranks]]) for one in chosen
         }
-        yield equality_claim(f"chosen answer {number}: both speak of the same rows and share", len(descriptions), 1)
-        counted = {
-            mechanism["by"][-1].rpartition(",")[2].strip(" )") if mechanism["by"] else "" for mechanism in members
-        }
-        cells = {str(mechanism["choice"]["cells"]) for mechanism in members if mechanism in choices}
-        yield equality_claim(f"chosen answer {number}: cells", cells, counted)
-        chosen = {_choice_kind(mechanism): mechanism for mechanism in members if mechanism in choices}
-        if len(chosen) == 2 and chosen["a cell"]["choice"].get("left_out") is not None:
+        yield equality_claim(f"{name}: both speak of the same rows and share", len(descriptions), 1)
+        counted = {one["by"][-1].rpartition(",")[2].strip(" )") if one["by"] else "" for one in members}
+        yield equality_claim(f"{name}: cells", {str(one["choice"]["cells"]) for one in chosen}, counted)
+        cell, width = sorted(chosen, key=_choice_kind) if kinds == ["a cell", "a width"] else ({}, {})
+        if cell and cell["choice"].get("left_out") is not None:
             # Cells beyond all rows are rarely chosen, and an interval can end before the end of the range.
-            cell, width = chosen["a cell"], chosen["a width"]
-            widths = _count_widths(cell["choice"]["cells"])
-            reach = sum(_rare_distance(widths, width, probability) for probability in (MISS_PROBABILITY, 0.5))
-            rare = max(_rare_distance(cell["choice"]["cells"], cell, MISS_PROBABILITY), reach)
-            stated = int(cell["choice"]["left_out"])
-            yield equality_claim(f"chosen answer {number}: rows left out", stated, -(-rare // PARTS_PER_ROW))
+            reach = sum(_rare_distance(width, probability) for probability in (MISS_PROBABILITY, 0.5))
+            rows = -(-max(_rare_distance(cell, MISS_PROBABILITY), reach) // PARTS_PER_ROW)
+            yield equality_claim(f"{name}: rows left out", int(cell["choice"]["left_out"]), rows)
 
 
 def _choice_kind(mechanism: dict[str, Any]) -> str:
