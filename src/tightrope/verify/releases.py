@@ -176,8 +176,9 @@ def _rare_distance(mechanism: dict[str, Any], probability: float) -> int:
     choice, widths, weight, distance = mechanism["choice"], [0], LARGEST_WEIGHT, 0
     while widths[-1] < choice["cells"]:
         widths.append(max(widths[-1] + 1, round(2 ** ((len(widths) - 1) / 2))))
-    candidates = choice["cells"] if choice["target"] is None else len(widths)
-    while Fraction(candidates * weight, LARGEST_WEIGHT) > probability:
+    while (
+        Fraction((choice["cells"] if choice["target"] is None else len(widths)) * weight, LARGEST_WEIGHT) > probability
+    ):
         next_weight = -(-weight * int(choice["root"]) // TOTAL_WEIGHT)
         require_affordable(distance if next_weight < weight else MAX_CELLS + 1, MAX_CELLS, "weights of a choice")
         weight, distance = next_weight, distance + 1
@@ -201,7 +202,6 @@ def chosen_answer_claims(mechanisms: Sequence[dict[str, Any]]) -> Iterator[Claim
         yield equality_claim(f"{name}: cells", {str(one["choice"]["cells"]) for one in chosen}, counted)
         cell, width = sorted(chosen, key=_choice_kind) if kinds == ["a cell", "a width"] else ({}, {})
         if cell and cell["choice"].get("left_out") is not None:
-            # Cells beyond all rows are rarely chosen, and an interval can end before the end of the range.
             reach = sum(_rare_distance(width, probability) for probability in (MISS_PROBABILITY, 0.5))
             rows = -(-max(_rare_distance(cell, MISS_PROBABILITY), reach) // PARTS_PER_ROW)
             yield equality_claim(f"{name}: rows left out", int(cell["choice"]["left_out"]), rows)
