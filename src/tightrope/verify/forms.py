@@ -179,10 +179,8 @@ SHARED_TABLE = table_form({
     "tail": optional_form(table_form({"block": PACKED_WEIGHTS, "escape_in": WEIGHT, "escape": WEIGHT})),
     "steps": list_form(number_form(), 0, MAX_LISTED),
 })  # fmt: skip
-CHOICE = table_form(
-    {"below": DIGITS, "cells": SMALL_COUNT, "root": DIGITS, "target": optional_form(DIGITS)},
-    {"left_out": optional_form(DIGITS)},
-)
+CHOICE_KEYS = {"below": DIGITS, "cells": SMALL_COUNT, "root": DIGITS, "target": optional_form(DIGITS)}
+CHOICE = table_form(CHOICE_KEYS, {"left_out": optional_form(DIGITS)})
 
 
 def table_or_id_form(name: str, value: Any) -> None:
