@@ -15,7 +15,7 @@ from tightrope.documents.document import to_json_text
 from tightrope.noise.program import dual
 from tightrope.verify.check import check_document
 from tightrope.verify.claims import CONFIRMED, OPEN, REFUTED, worst_verdict
-from tightrope.verify.noises import absolute_and_squared_moments
+from tightrope.verify.noises import _cost_bound_claims, absolute_and_squared_moments
 from tightrope.verify.tables import TOTAL_WEIGHT, Noise
 
 
@@ -89,3 +89,31 @@ def test_moments_and_the_profile_of_a_small_table_are_those_of_the_definition():
         wanted = sum(max(0.0, float(p) - 1.5 * float(q)) for p, q in both)
         largest = max(wanted, *(float(law.delta(arb(1.5).log(), s)) for s in range(1, shift)), 0.0)
         assert float(law.delta(arb(1.5).log(), shift)) == pytest.approx(largest, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("releases", "sensitivity", "delta", "cost"),
+    [(10, 1, "1e-6", "squared"), (3, 2, "1e-4", "absolute"), (5, 1, "0", "squared"), (450, 1, "1e-6", "squared")],
+)
+def test_the_lower_bound_of_several_answers_is_recomputed(releases, sensitivity, delta, cost):
+    noise = tr.least_noise(
+        tr.Budget(epsilon=1, delta=delta), releases=releases, sensitivity=sensitivity, cost=cost
+    ).certificate
+    text = to_json_text(noise.to_document())
+    checked = {claim.name: claim.verdict for claim in _cost_bound_claims(json.loads(text))}
+    assert checked == {"argument.numbers: its points are promised": CONFIRMED, "lower": CONFIRMED}
+    assert not [claim for claim in check_document(text) if claim.verdict == REFUTED]
+    # A tail that does not follow from the one before it, and groups of more releases than there are.
+    for name, value in (("centre", [0.3]), ("centre", []), ("together", releases + 1)):
+        data = json.loads(text)
+        data["argument"]["numbers"][name] = value
+        data["lower"] = data["lower"] * 0.9
+        assert [claim.verdict for claim in _cost_bound_claims(data)][-1] == OPEN, name
+
+
+def test_tails_raised_by_a_millionth_are_not_confirmed():
+    noise = tr.least_noise(tr.Budget(epsilon=1, delta="1e-6"), releases=10, cost="squared").certificate
+    for place in range(3):
+        data = json.loads(to_json_text(noise.to_document()))
+        data["argument"]["numbers"]["centre"][place] *= 1 + 1e-6
+        assert [claim.verdict for claim in _cost_bound_claims(data)][-1] == OPEN

@@ -15,7 +15,7 @@ from tightrope.documents.wording import ErrorWording, Explanation, explain_noise
 from tightrope.errors import InputError
 
 NOISES = Reader(
-    "noise certificate", "write it with tightrope.documents.document.to_json_text(noise.certificate.document())"
+    "noise certificate", "write it with tightrope.documents.document.to_json_text(noise.certificate.to_document())"
 )
 
 

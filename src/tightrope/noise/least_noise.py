@@ -117,7 +117,7 @@ def composed_limit(
 ) -> float:
     """Return a lower bound, rounded down, on the cost of any noise for each of several releases (``composed_bound``).
 
-    >>> 102.8 < composed_limit(Budget(epsilon=1, delta=1e-6), releases=10) < 158.6  # that much is reached
+    >>> 106.3 < composed_limit(Budget(epsilon=1, delta=1e-6), releases=10) < 158.6  # that much is reached
     True
     """
     bound = CostBound(

@@ -255,9 +255,13 @@ MULTIPLIER = table_form({
 })  # fmt: skip
 NUMBERS = table_form(
     {},
-    {"multipliers": list_form(MULTIPLIER, 0, 100), "points": list_form(tuple_form(NONNEGATIVE, UNIT_INTERVAL), 1, 100)},
+    {
+        "multipliers": list_form(MULTIPLIER, 0, 100),
+        "points": list_form(tuple_form(NONNEGATIVE, UNIT_INTERVAL), 1, 100),
+        "count": SMALL_COUNT, "together": COUNT, "centre": list_form(UNIT_INTERVAL), "half": list_form(UNIT_INTERVAL),
+    },
     others=True,
-)
+)  # fmt: skip
 NOISE = table_form(
     {
         "document": choice_form("noise certificate"), "version": choice_form(1, 2), "lower": NONNEGATIVE,

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from fractions import Fraction
+from itertools import pairwise
 from typing import Any
 
-from flint import arb
+from flint import arb, arb_poly
 
 from tightrope.verify.claims import (
     BOUND_TOLERANCE,
@@ -29,6 +30,8 @@ from tightrope.verify.tables import TOTAL_WEIGHT, Noise
 
 POWERS = {"absolute": 1, "squared": 2}
 FAINT_TAIL = 2.0**-200
+MAX_COUNTED = 1000
+"""For more answers that are counted together, the lower bound is not computed."""
 
 
 def noise_claims(data: dict[str, Any]) -> list[Claim]:
@@ -137,12 +140,17 @@ def _cost_bound_claims(data: dict[str, Any]) -> Iterator[Claim]:
     """Check the lower bound on the cost of any noise, from the numbers of its argument."""
     argument, numbers, power = data["argument"], data["argument"]["numbers"], POWERS.get(data["cost"])
     promised = {(epsilon, delta) for epsilon, delta, _ in data["realised"]}
-    if power is None or data["releases"] != 1 or data.get("table") is None:
-        yield unchecked_claim(
-            "lower, gap", f"proven by {argument['kind']}; not recomputed for several answers or real-valued noise"
-        )
+    if power is None or data.get("table") is None:
+        yield unchecked_claim("lower, gap", f"proven by {argument['kind']}; not recomputed for real-valued noise")
         return
-    if argument["kind"] == "dual":
+    if data["releases"] != 1:
+        if "centre" not in numbers:
+            yield unchecked_claim("lower, gap", "the argument is not recomputed for several answers")
+            return
+        points = {(epsilon, delta) for epsilon, delta in numbers["points"]}
+        yield equality_claim("argument.numbers: its points are promised", points <= promised, True)
+        bound = _counted_lower_bound(numbers, power, round(data["sensitivity"]), data["releases"])
+    elif argument["kind"] == "dual":
         points = {(one["epsilon"], one["delta"]) for one in numbers["multipliers"]}
         yield equality_claim("argument.numbers: its points are promised", points <= promised, True)
         bound = _dual_lower_bound(numbers["multipliers"], power, round(data["sensitivity"]))
@@ -210,3 +218,42 @@ def _points_lower_bound(points: list[tuple[float, float]], power: int, sensitivi
     total = arb(2 * sum(d**power for d in range(1, sensitivity + 1)))
     levels = [(total / (growth + 2 * sensitivity), delta) for growth, delta in lines]
     return max((((1 - delta) * level).lower() for level, delta in levels if level <= 1), default=arb(0))
+
+
+def _counted_lower_bound(numbers: dict[str, Any], power: int, sensitivity: int, releases: int) -> Any:
+    """Return the lower bound for several answers from its lists of tails, if each implies the next; else −1.
+
+    Of k answers, T is the number that are at least x, less the number that are at most −x − Δ: a sum of k steps 1, 0,
+    −1 with probabilities p, 1 − p − q, q for one table, and −T for another. P(T ≥ t) − e^ε P(T ≤ −t) ≥ δ excludes that
+    P(X ≥ x) ≥ p and P(X ≥ x + Δ) < q.
+    """
+    count, together, center, half = (numbers[name] for name in ("count", "together", "centre", "half"))
+    width = sensitivity * together
+    is_counted = 1 <= count <= MAX_COUNTED and 1 <= count * together <= releases and (together == 1 or power == 2)
+    if not (is_counted and center and all(0 <= tail <= 0.5 for tail in (*center, *half))):
+        return arb(-1)
+    centers, halves = [exact_interval(tail) for tail in center], [exact_interval(tail) for tail in (0.5, *half)]
+    pairs = [(1 - centers[0], centers[0]), *pairwise(centers), *pairwise(halves)]
+    if not all(_excludes_tails(p, q, numbers["points"], count) for p, q in pairs):
+        return arb(-1)
+    inner, total = (width + 1) // 2, arb(0)
+    for x in range(1, width * max(len(center), len(half)) + 1):
+        period, cell = divmod(x - 1, width)
+        tails = center if cell < inner else half
+        total += 2 * (x**power - (x - 1) ** power) * exact_interval(tails[period] if period < len(tails) else 0.0)
+    return total / together
+
+
+def _excludes_tails(p: Any, q: Any, points: list[tuple[float, float]], count: int) -> bool:
+    """Return whether a point excludes P(X ≥ x) ≥ p with P(X ≥ x + Δ) < q."""
+    require_time_left()
+    masses = (arb_poly([q, 1 - p - q, p]) ** count).coeffs()
+    at_least, at_most = arb(0), arb(0)
+    growths = [(exact_interval(epsilon).exp(), exact_interval(delta)) for epsilon, delta in points]
+    if any(delta == 0 and q <= p * growth ** (arb(-1) / count) for growth, delta in growths):
+        return True
+    for t in range(count, 0, -1):
+        at_least, at_most = at_least + masses[count + t], at_most + masses[count - t]
+        if any(at_least - growth * at_most >= delta > 0 for growth, delta in growths):
+            return True
+    return False

@@ -28,29 +28,36 @@ def bound(budget, releases, sensitivity=1, cost="squared"):
     )
 
 
-def binomial(count, rate):
-    """Exact weights of the number of successes."""
-    return [math.comb(count, n) * rate**n * (1 - rate) ** (count - n) for n in range(count + 1)]
+def signed_counts(count, up, down):
+    """Exact probabilities of −count, …, count, for a sum of steps +1, 0, −1."""
+    weights = [Fraction(1)]
+    for _ in range(count):
+        longer = [Fraction(0)] * (len(weights) + 2)
+        for index, weight in enumerate(weights):
+            for move, step in enumerate((down, 1 - up - down, up)):
+                longer[index + move] += weight * step
+        weights = longer
+    return weights
 
 
 def divergence(count, rate, other, gamma):
-    """E_γ between two binomial laws, in rationals."""
-    pairs = zip(binomial(count, Fraction(rate)), binomial(count, Fraction(other)), strict=True)
-    return sum(max(p - gamma * q, Fraction(0)) for p, q in pairs)
+    """E_γ between the signed counts of two tables, in rationals: at least the half-lines that the bound uses."""
+    weights = signed_counts(count, Fraction(rate), Fraction(other))
+    return sum(max(p - gamma * q, Fraction(0)) for p, q in zip(weights, weights[::-1], strict=True))
 
 
 def test_ten_answers_at_the_usual_budget():
-    """The average of ten answers gives 18.4; counting gives half of what the best known noise costs."""
+    """The average of ten answers gives 18.4; counting beyond two thresholds, two thirds of the best known cost."""
     found = tr.least_noise(USUAL, releases=10, cost="squared").certificate
-    assert 102.83 < found.lower < 102.84
+    assert 106.39 < found.lower < 106.40
     assert 158.59 < found.upper < 158.61
     assert found.argument.kind == "theorem"
     assert found.argument.numbers["count"] == 10
 
 
-@pytest.mark.parametrize(("releases", "least"), [(2, 0.98), (3, 0.92), (10, 0.64), (50, 0.56), (1000, 0.45)])
+@pytest.mark.parametrize(("releases", "least"), [(2, 0.98), (3, 0.92), (10, 0.67), (50, 0.67), (1000, 0.66)])
 def test_the_gap_is_stated(releases, least):
-    """Variance: 1.4 % at two releases, a factor 2.2 at a thousand."""
+    """Variance: 1.4 % at two releases, a factor 1.5 from ten to a thousand."""
     found = tr.least_noise(USUAL, releases=releases, cost="squared").certificate
     assert least <= found.lower / found.upper <= 1
 
@@ -69,7 +76,7 @@ def test_without_delta_it_is_the_geometric_law():
 
 
 @pytest.mark.parametrize("count", [2, 7])
-@pytest.mark.parametrize("rate", [0.9, 0.5, 0.2, 1e-3])
+@pytest.mark.parametrize("rate", [0.5, 0.2, 1e-3])
 def test_the_next_tail_is_the_least_that_is_private(count, rate):
     """In rationals: 1 − 10⁻⁹ times the next tail breaks a point, 1 + 10⁻⁹ times it breaks none."""
     points = ((1.0, 1e-4), (0.2, 0.01))
@@ -77,7 +84,7 @@ def test_the_next_tail_is_the_least_that_is_private(count, rate):
     exact = [(Fraction(math.exp(e)), Fraction(d)) for e, d in points]
 
     def worst(other):
-        return max(max(divergence(count, *pair, g) for pair in ((rate, other), (other, rate))) - d for g, d in exact)
+        return max(divergence(count, rate, other, g) - d for g, d in exact)
 
     if found == 0:
         assert worst(1e-12) <= 0
@@ -85,7 +92,23 @@ def test_the_next_tail_is_the_least_that_is_private(count, rate):
     assert worst(found * (1 - 1e-9)) > 0 >= worst(found * (1 + 1e-9))
 
 
-@given(st.floats(0.05, 4), st.floats(-9, -0.7), st.integers(1, 12), st.floats(0.01, 0.99), st.floats(0.01, 0.99))
+@pytest.mark.parametrize(
+    ("delta", "least"), [(1e-6, (106.39, 232.9, 595.1, 1193.4)), (1e-4, (66.18, 135.0, 339.3, 678.6))]
+)
+def test_the_values_of_the_theory(delta, least):
+    budget = tr.Budget(epsilon=1, delta=delta)
+    for count, value in zip((10, 20, 50, 100), least, strict=True):
+        assert value < bound(budget, count).lower_bound < value + 0.1
+
+
+def test_many_releases_cost_two_thirds_of_gaussian_noise():
+    """As releases become many, the variance is at least (2/3) k/μ²."""
+    budget = tr.Budget(epsilon=1, delta=1e-6)
+    multiplier = tr.calibrate(lambda scale: tr.gaussian(scale=scale).loss, budget).parameter  # 1/μ for one release
+    assert bound(budget, 200).lower_bound / (200 * multiplier**2) == pytest.approx(2 / 3, rel=0.01)
+
+
+@given(st.floats(0.05, 4), st.floats(-9, -0.7), st.integers(1, 12), st.floats(0.01, 0.5), st.floats(0.01, 0.5))
 @settings(deadline=None, max_examples=100)
 def test_the_recursion_rises_and_is_never_above(epsilon, exponent, count, first, second):
     tails = CountedTails(((epsilon, 10**exponent),), count)

@@ -1,4 +1,4 @@
-"""Lower bounds on the cost of noise for several releases, from the number of answers above a threshold."""
+"""Lower bounds on the cost of noise for several releases, from the numbers of answers beyond two thresholds."""
 
 from __future__ import annotations
 
@@ -17,27 +17,28 @@ from tightrope.mechanisms.discrete.noise_table import NoiseTable
 from tightrope.noise.program.certificate import CertificateBuilder, CostBound, certified_cost, table_certificate
 from tightrope.noise.program.closed_form import cost_from_tails, round_down
 from tightrope.numerics.arrays import Floats
-from tightrope.numerics.root_finding import bisect_real
+from tightrope.numerics.root_finding import find_crossing
 from tightrope.numerics.rounding import ROUND_OFF
 
-# Lower bounds on the tails of the noise of k releases: the number of answers beyond a threshold must be private.
+# Lower bounds on the tails of the noise of k releases: counts of answers beyond thresholds must be private.
 #
-# With H = P(X ≥ x) and H' = P(X ≥ x + Δ), of k answers that a person may change by Δ the number beyond x + Δ is
-# Binomial(k, H') or Binomial(k, H). If the answers meet the guarantee, so does this pair, in both directions.
-# The least H' for which it does increases with H: a recursion for lower bounds on all tails
-# (docs/proofs/composed-noise.md).
+# Let H = P(X ≥ x) and H' = P(X ≥ x + Δ). Of k answers that a person may change by −Δ, let T be the number that are at
+# least x less the number that are at most −x − Δ: a sum of k steps +1, 0, −1 with probabilities H, 1 − H − H', H' for
+# one table, and −T for the other. If the answers meet the guarantee, so does this pair. The least H' for which it
+# does increases with H: a recursion for lower bounds on all tails (docs/proofs/composed-noise.md).
 #
-# **Rounding.** Binomial weights relative to the largest are products of at most k ratios with relative errors of 4 u,
-# and all sums are of positive terms: tails have relative errors of at most (16 k + 64) u, and are moved by that to the
-# safe side.
+# **Rounding.** H is lowered and H' raised by a few units in the last place, so that the probabilities that are
+# computed with are on the safe side of both. All sums and products are of positive terms: probabilities of T have
+# relative errors of at most (4 log2 k + 16)(k + 8) u, and tails are moved by that to the safe side.
 
 UNDERFLOW_ERROR = 1e-290
 """Upper bound on the effect of underflow on a sum."""
 LARGEST_EXPONENT = 300.0
 """Points with a larger ε are ignored here: e^ε would overflow in sums."""
-THRESHOLD_HALVINGS = 44
 SMALLEST_TAIL = 1e-30
 """Smaller tails are ignored."""
+TAIL_TOLERANCE = 1e-13
+"""Relative tolerance of the search for the next tail."""
 MAX_COUNTED_TAILS = 20_000
 
 
@@ -57,9 +58,11 @@ class CountedTails:
         >>> abs(tails[0] - (1 - 1e-6) / (1 + math.e)) < 1e-12
         True
         """
-        return self._follow_tails(
-            _largest_true(lambda tail: self._excludes_tail(self._mirrored_counts(tail), tail), 0.5)
-        )
+
+        def shortfall(tail: float) -> float:
+            return self.shortfall(1 - tail, tail)
+
+        return self._follow_tails(_largest_excluded(shortfall, 0.5))
 
     def from_half(self) -> list[float]:
         """Return g(½), g(g(½)), …: lower bounds on P(X ≥ x + Δ), P(X ≥ x + 2Δ), … if P(X ≥ x) is at least ½."""
@@ -67,27 +70,24 @@ class CountedTails:
 
     def next_tail(self, tail: float) -> float:
         """Return g(tail): the bound on P(X ≥ x + Δ) for every distribution with P(X ≥ x) at least ``tail``."""
-        near = _BinomialTails.from_rate(self.count, tail)
-        return _largest_true(lambda shifted_tail: self._excludes_tail(near, shifted_tail), tail)
+        return _largest_excluded(lambda shifted_tail: self.shortfall(tail, shifted_tail), tail)
 
-    def _excludes_tail(self, near: _BinomialTails, other: float) -> bool:
-        """Return whether P(X ≥ x) ≥ near.rate with P(X ≥ x + Δ) < ``other`` provably violates a point."""
-        far = _BinomialTails.from_rate(self.count, other)
-        return any(self._violates_point(point, near, far) for point in self.points)
+    def shortfall(self, tail: float, shifted_tail: float) -> float:
+        """Return how much δ would have to be smaller, at least, to exclude a pair of tails.
 
-    def _mirrored_counts(self, tail: float) -> _BinomialTails:
-        return _BinomialTails.from_rate(self.count, math.nextafter(1 - tail, 0.0))
+        If it is not positive, no distribution has P(X ≥ x) ≥ ``tail`` and P(X ≥ x + Δ) < ``shifted_tail``.
+        """
+        counts = _SignedCounts.from_rates(self.count, tail, shifted_tail)
+        return min(self._point_shortfall(point, counts) for point in self.points)
 
-    def _violates_point(self, point: tuple[float, float], near: _BinomialTails, far: _BinomialTails) -> bool:
+    def _point_shortfall(self, point: tuple[float, float], counts: _SignedCounts) -> float:
         epsilon, delta = point
         if not epsilon <= LARGEST_EXPONENT:
-            return False
+            return math.inf
         if delta == 0:  # all k answers at once
-            return far.rate <= near.rate * math.exp(-epsilon / self.count) * (1 - 16 * ROUND_OFF)
+            return counts.down_rate - counts.up_rate * math.exp(-epsilon / self.count) * (1 - 16 * ROUND_OFF)
         gamma, allowed = math.exp(epsilon) * (1 + 8 * ROUND_OFF), delta * (1 + 8 * ROUND_OFF)
-        excess_at_least = near.lower_bounds(near.at_least) - gamma * far.upper_bounds(far.at_least)
-        excess_at_most = far.lower_bounds(far.at_most) - gamma * near.upper_bounds(near.at_most)
-        return max(float(excess_at_least.max()), float(excess_at_most.max())) >= allowed
+        return allowed - float((counts.at_least - gamma * counts.at_most).max())
 
     def _follow_tails(self, first: float) -> list[float]:
         tails = [first]
@@ -97,47 +97,42 @@ class CountedTails:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _BinomialTails:
-    """P(N ≥ n) and P(N ≤ n) for n = 0..k, N Binomial(k, rate)."""
+class _SignedCounts:
+    """Lower bounds on P(T ≥ t) and upper bounds on P(T ≤ −t) for t = 1..k, T a sum of k steps +1, 0, −1."""
 
-    rate: float
+    up_rate: float
+    down_rate: float
     at_least: Floats
     at_most: Floats
 
     @classmethod
-    def from_rate(cls, count: int, rate: float) -> _BinomialTails:
-        n = np.arange(count, dtype=np.float64)
-        ratios = (count - n) / (n + 1) * (rate / (1 - rate))
-        mode = int(np.searchsorted(-ratios, -1.0))
-        down = np.cumprod(1 / ratios[:mode][::-1])[::-1]
-        weights = np.concatenate([down, [1.0], np.cumprod(ratios[mode:])])
-        whole = weights.sum()
-        return cls(rate, np.cumsum(weights[::-1])[::-1] / whole, np.cumsum(weights) / whole)
-
-    @property
-    def relative_error(self) -> float:
-        return (16 * len(self.at_most) + 64) * ROUND_OFF
-
-    def lower_bounds(self, tails: Floats) -> Floats:
-        """Lower bounds on the tails."""
-        return np.asarray(tails * (1 - self.relative_error) - UNDERFLOW_ERROR, dtype=np.float64)
-
-    def upper_bounds(self, tails: Floats) -> Floats:
-        """Upper bounds on the tails."""
-        return np.asarray(tails * (1 + self.relative_error) + UNDERFLOW_ERROR, dtype=np.float64)
+    def from_rates(cls, count: int, up: float, down: float) -> _SignedCounts:
+        """Return the bounds for steps +1 with probability ``up`` or more, and −1 with ``down`` or less."""
+        up, down = up * (1 - 8 * ROUND_OFF), down * (1 + 8 * ROUND_OFF)
+        step = np.array([down, max(1 - up - down, 0.0), up])
+        step /= step.sum()
+        weights = np.ones(1)
+        for digit in f"{count:b}":  # the count-th power, by squaring
+            weights = np.convolve(weights, weights)
+            if digit == "1":
+                weights = np.convolve(weights, step)
+        error = (4 * math.log2(count) + 16) * (count + 8) * ROUND_OFF
+        at_least, at_most = np.cumsum(weights[:count:-1])[::-1], np.cumsum(weights[:count])[::-1]
+        return cls(up, down, at_least * (1 - error) - UNDERFLOW_ERROR, at_most * (1 + error) + UNDERFLOW_ERROR)
 
 
-def _largest_true(statement: Callable[[float], bool], above: float) -> float:
-    """Return the largest number below ``above`` for which the statement holds, nearly; or 0."""
-    return bisect_real(statement, above, 0.0, side="passes", halvings=THRESHOLD_HALVINGS)
+def _largest_excluded(shortfall: Callable[[float], float], above: float) -> float:
+    """Return nearly the largest number below ``above`` whose shortfall is not positive; or 0."""
+    return find_crossing(shortfall, above, 0.0, side="passes", relative=TAIL_TOLERANCE)
 
 
 MAX_COUNTED_RELEASES = 200
 """More releases are added up in groups before they are counted, or only this many are counted."""
 COUNTED = (
     "Of `count` answers, each the sum of `together` releases and changed by a person by width = sensitivity times "
-    "together, the number that is at least x + width is binomial with rates P(X >= x + width) and P(X >= x); every "
-    "point holds between these two laws, both ways. So symmetric X has P(X >= x + j width) >= center[j] for 1 <= x <= "
+    "together, the number that is at least x, less the number that is at most -x - width, is a sum of steps 1, 0, -1 "
+    "with probabilities P(X >= x), the rest, P(X >= x + width) for one table, and its negative for the other; every "
+    "point holds between these two laws. So symmetric X has P(X >= x + j width) >= center[j] for 1 <= x <= "
     "(width + 1)/2 and >= half[j] for larger x <= width, and one release costs at least phi(0) + 2 sum_x (phi(x) - "
     "phi(x-1)) P(X >= x), with the squared error divided by together. Proof: docs/proofs/composed-noise.md."
 )

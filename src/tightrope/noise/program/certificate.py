@@ -207,7 +207,11 @@ def table_certificate(
     price: float | None = None,
     releases: int = 1,
 ) -> NoiseCertificate:
-    """Return the certificate of a table for one or more releases; ``bound_and_argument`` is the proven lower bound."""
+    """Return the certificate of a table for one or more releases; ``bound_and_argument`` is the proven lower bound.
+
+    ``shape`` is what was asked for; a table that is not unimodal, which one step of sensitivity permits, is stated as
+    of any shape.
+    """
     guarantee, realized = realized_guarantee(releases * table.loss(bound.sensitivity), bound.privacy_target)
     return NoiseCertificate(
         lower=min(bound_and_argument[0], upper),
@@ -216,7 +220,7 @@ def table_certificate(
         realized=realized,
         cost=bound.cost.name,
         sensitivity=bound.sensitivity,
-        shape=shape,
+        shape=shape if table.is_unimodal else "any",
         mean_absolute_error=table.mean_absolute,
         mean_squared_error=table.mean_squared,
         worst_error=table.largest_magnitude,
