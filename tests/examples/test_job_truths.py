@@ -54,3 +54,7 @@ def test_a_title_states_how_many_rows_of_a_unit_count(name: str, tmp_path: Path)
     document = load_plan_file(plan_path).make_plan().document()
     rows = JOBS[name].rows
     assert all(f"(at most {rows} rows of each aircraft count" in answer.label for answer in document.answers)
+
+
+def test_the_wide_file_has_67_columns() -> None:
+    assert bounded_table("wide_file").shape[1] == 67
