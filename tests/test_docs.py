@@ -103,3 +103,11 @@ def test_the_readme_s_python_runs() -> None:
     assert len(names["answers"]["count_by_state"].to_pandas()) > 30
     assert str(names["loss"].epsilon(delta=1e-6))[:14] in text
     assert str(names["loss"].total_variation())[:14] in text
+
+
+def test_the_example_of_two_private_tables_runs() -> None:
+    text = (ROOT / "docs/engines.md").read_text(encoding="utf-8")
+    (body,) = [body for language, body in BLOCK.findall(text) if language == "python" and "USING (patient)" in body]
+    names: dict[str, Any] = {}
+    exec(compile(body, "docs/engines.md", "exec"), names)  # noqa: S102 - our own page
+    assert 30 < names["answers"][0].value < 60

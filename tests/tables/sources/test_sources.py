@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import tightrope as tr
 from tests.tables.questions import COUNT, ask, mean, per_person
 from tightrope.errors import EngineError, InputError, MissingExtraError, SchemaError
 from tightrope.tables import Column, GroupTotals, open_source
@@ -229,7 +230,6 @@ def test_an_ibis_expression_must_treat_rows_one_by_one():
         people.sample(0.5),
         people.distinct(),
         people.union(people),
-        people.join(people.view(), "person"),
         people.group_by("person").agg(n=people.count()),
         people.mutate(n=people["person"].count()),
         people.mutate(n=ibis.row_number()),
@@ -242,6 +242,38 @@ def test_an_ibis_expression_must_treat_rows_one_by_one():
             open_source(table)
     with pytest.raises(EngineError, match="back end"):
         open_source(ibis.table({"a": "int64"}, name="nowhere"))
+
+
+@pytest.mark.filterwarnings("ignore:fetch_arrow_table:DeprecationWarning")  # ibis calls it
+def test_two_private_tables_are_refused_with_advice_and_read_as_a_relation_or_a_view(tmp_path: Path):
+    import duckdb
+    import ibis
+
+    ages, visits = (
+        pa.table({"who": [1, 2, 3], "age": [20, 30, 70]}),
+        pa.table({"who": [1, 1, 3, 4], "cost": [5, 6, 7, 8]}),
+    )
+    joined = ibis.memtable(visits).join(ibis.memtable(ages), "who")
+    for source in (joined, joined.select("who", "cost"), [ages, visits], {"ages": ages}):
+        with pytest.raises(InputError, match="on the column of the privacy unit in DuckDB"):
+            open_source(source)
+    query = "SELECT who, age, cost FROM visits JOIN ages USING (who)"
+    with duckdb.connect(tmp_path / "a.duckdb") as file:
+        for name, table in {"ages": ages, "visits": visits}.items():
+            file.register("given", table)
+            file.execute(f"CREATE TABLE {name} AS SELECT * FROM given")
+        file.execute(f"CREATE VIEW joined AS {query}")
+    memory = duckdb.connect()
+    for name, table in {"ages": ages, "visits": visits}.items():
+        memory.register(name, table)
+    backend = ibis.duckdb.connect()
+    backend.raw_sql("CREATE TABLE ages AS FROM (VALUES (1, 20), (2, 30), (3, 70)) AS t(who, age)")
+    backend.raw_sql("CREATE TABLE visits AS FROM (VALUES (1, 5), (1, 6), (3, 7), (4, 8)) AS t(who, cost)")
+    view = backend.create_view("joined", backend.table("visits").join(backend.table("ages"), "who"))
+    budget = tr.Budget(epsilon=1000, delta=0)
+    for source, options in ((memory.sql(query), {}), (tmp_path / "a.duckdb", {"table": "joined"}), (view, {})):
+        session = tr.Session(source, privacy_unit="who", max_rows=2, budget=budget, **options)
+        assert session.plan([tr.sum("age", bounds=(0, 100))]).release()[0].value == pytest.approx(110, abs=2)
 
 
 @pytest.mark.parametrize(

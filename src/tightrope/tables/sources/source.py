@@ -97,7 +97,7 @@ def open_source(
 
     An ibis expression must treat rows one by one (select, filter, mutate). A limit, sample, join, window, aggregate or
     set operation is rejected, because one person's rows could change those of another. A view, a DuckDB relation and a
-    lazy polars frame are accepted as the tables that they compute.
+    lazy polars frame are accepted as the tables that they compute: joins of private tables must be on the privacy unit.
 
     Raises ``InputError`` or ``SchemaError`` for sources that cannot be read, ``MissingExtraError`` without ibis.
 
@@ -140,7 +140,8 @@ def _source_kind(source: object) -> SourceKind:
     classes = ((ancestor.__module__.partition(".")[0], ancestor.__name__) for ancestor in type(source).__mro__)
     openable = next((name for name in classes if name in _OPENERS), None)
     if openable is None:
-        raise InputError("source", type(source), SOURCES)  # not the value: its repr may hold data
+        remedy = JOIN_REMEDY if isinstance(source, list | tuple | Mapping) else ""
+        raise InputError("source", type(source), SOURCES, remedy)  # not the value: its repr may hold data
     return openable
 
 
@@ -175,9 +176,18 @@ def _open_file(path: Path, suffix: str, table: str | None, written: tuple[Mappin
     return databases.open_duckdb(path, table)
 
 
+JOIN_REMEDY = (
+    "join private tables on the column of the privacy unit in DuckDB and pass that relation, or a view that does so "
+    "(docs/engines.md, Two private tables); tr.public_table adds columns of a public one"
+)
+"""The remedy in errors for several private tables."""
+
+
 def open_ibis(expression: Any, _: Mapping[str, str]) -> Table:
     """Open an ibis table; ``InputError`` unless it treats rows one by one, on a back end that is safe to read."""
     cross_row = operations_across_rows(expression)
+    if any(name.startswith("Join") for name in cross_row):
+        raise InputError("source", cross_row, "one table, not a join of ibis tables", JOIN_REMEDY)
     if cross_row:
         raise InputError("source", cross_row, "an ibis table that treats rows one by one", "create the table first")
     check_names(expression.columns)
