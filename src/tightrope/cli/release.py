@@ -31,7 +31,7 @@ from tightrope.documents.release import results_csv
 from tightrope.errors import NOTHING_SPENT, InsufficientBudgetError, OutputError
 from tightrope.reporting import html
 from tightrope.reporting.wording import sentences
-from tightrope.reporting.wording.answers import extra_columns, printed_answer_row, shown_answers
+from tightrope.reporting.wording.answers import Answer, extra_columns, printed_answer_row, shown_answers
 from tightrope.reporting.wording.promise import privacy_promise
 from tightrope.reporting.wording.sentences import bias_statements
 
@@ -207,6 +207,27 @@ def _explained_refusals(path: str) -> Iterator[None]:
         ) from None
 
 
+def _print_answer(result: ReleaseResult, answer: Answer, folder: Path) -> None:
+    """Print the first groups of an answer as a table, with the sentences on what it is about."""
+    echo_heading(sentences.answer_heading(answer))
+    left_out = sentences.left_out_text(result, answer.name)
+    echo_lines(*([left_out] if left_out else []), sentences.question_sentence(answer))
+    if not answer.rows:
+        echo_lines(sentences.NOTHING_SHOWN)
+        return
+    names, besides = extra_columns(answer)
+    texts = [(row.key_labels, printed_answer_row(answer, row)) for row in answer.rows[:PRINTED_ROWS]]
+    rows = [
+        [*labels, text.value, text.plus_minus_text, *extra]
+        for (labels, text), extra in zip(texts, besides, strict=False)
+    ]
+    print_table([*answer.by, "value", "95 % interval", *names], rows, left=len(answer.by))
+    missing_groups = sentences.missing_groups_text(answer)
+    echo_lines(*([missing_groups] if missing_groups else []))
+    if len(answer.rows) > PRINTED_ROWS:
+        echo_lines(f"... and {len(answer.rows) - PRINTED_ROWS} more in {folder / REPORT}")
+
+
 def _print_answers(result: ReleaseResult, folder: Path, entries_before: int, *, as_json: bool) -> None:
     if as_json:
         print_document(result)
@@ -214,23 +235,7 @@ def _print_answers(result: ReleaseResult, folder: Path, entries_before: int, *, 
         # Answers first, then the guarantee, then the files and the ledger.
         echo_lines(*([escape_control_chars(result.title)] if result.title else []))
         for answer in shown_answers(result):
-            echo_heading(sentences.answer_heading(answer))
-            left_out = sentences.left_out_text(result, answer.name)
-            echo_lines(*([left_out] if left_out else []), sentences.question_sentence(answer))
-            if not answer.rows:
-                echo_lines(sentences.NOTHING_SHOWN)
-                continue
-            names, besides = extra_columns(answer)
-            texts = [(row.key_labels, printed_answer_row(answer, row)) for row in answer.rows[:PRINTED_ROWS]]
-            rows = [
-                [*labels, text.value, text.plus_minus_text, *said]
-                for (labels, text), said in zip(texts, besides, strict=False)
-            ]
-            print_table([*answer.by, "value", "95 % interval", *names], rows, left=len(answer.by))
-            missing_groups = sentences.missing_groups_text(answer)
-            echo_lines(*([missing_groups] if missing_groups else []))
-            if len(answer.rows) > PRINTED_ROWS:
-                echo_lines(f"... and {len(answer.rows) - PRINTED_ROWS} more in {folder / REPORT}")
+            _print_answer(result, answer, folder)
         # The bias from limiting rows and clamping values, if the plan estimates it.
         found = bias_statements(result)
         if found:

@@ -61,6 +61,17 @@ class Accuracy:
         return tuple(self.noises_by_name.values())
 
     @property
+    def stated_noises(self) -> tuple[Noise, ...]:
+        """The noises of the statistics and of the key count; those of a disjoint set are equal and stated once."""
+        noises = self.own_noises
+        if self.keys is not None and self.keys not in noises:
+            noises = (*noises, self.keys)
+        sets = [noise.vector.disjoint_set for noise in noises]
+        return tuple(
+            noise for index, noise in enumerate(noises) if sets[index] is None or sets[index] not in sets[:index]
+        )
+
+    @property
     def key_threshold(self) -> int | None:
         """The largest noise in the key count; a discovered key is shown if its noisy count exceeds it."""
         return None if self.keys is None else self.keys.key_threshold

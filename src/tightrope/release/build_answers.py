@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import metadata
 from itertools import count
@@ -97,6 +97,16 @@ def certificate_of(draft: NoisePlan) -> ReleaseCertificate:
     return RELEASES.convert_data(data, ReleaseCertificate)
 
 
+def _choice_part(noise: Noise, cells: int | None) -> ChoicePart | None:
+    """Return the record of a random choice among cells; None for added noise."""
+    choice = noise.vector.choice
+    if choice is None or cells is None:
+        return None
+    root = noise.choice_distribution.root
+    target = None if choice.around is None else str(choice.target_excess(noise.choice_distribution, cells))
+    return ChoicePart(below=str(choice.below), cells=cells, root=str(root), target=target)
+
+
 def _mechanism_records(draft: NoisePlan) -> tuple[list[ReleasedMechanism], SharedTables]:
     """Return the records of the mechanisms of all noisy vectors, in the order of the draws, and their tables."""
     next_number, records = count(1), list[ReleasedMechanism]()
@@ -116,17 +126,6 @@ def _mechanism_records(draft: NoisePlan) -> tuple[list[ReleasedMechanism], Share
                 sampled = noise.table
             if sampled not in packed_tables:
                 packed_tables[sampled] = sampled.packed()
-            choice, selection = noise.choice, None
-            if choice is not None and cells is not None:
-                root = noise.choice_distribution.root
-                target = None if choice.around is None else str(choice.target_excess(noise.choice_distribution, cells))
-                selection = ChoicePart(
-                    below=str(choice.below),
-                    cells=cells,
-                    root=str(root),
-                    target=target,
-                    left_out=str(choice.left_out) if choice.is_extreme else None,
-                )
             record = ReleasedMechanism(
                 answers=task.answered_by(vector),
                 statistic=vector.noise_spec.statistic,
@@ -144,7 +143,7 @@ def _mechanism_records(draft: NoisePlan) -> tuple[list[ReleasedMechanism], Share
                 table=shared.number_of(packed_tables[sampled]),
                 exclusive=vector.disjoint_set,
                 together=numbers_by_set[vector_set],
-                choice=selection,
+                choice=_choice_part(noise, cells),
                 box=box,
             )
             records.append(record)
@@ -206,14 +205,7 @@ class AnswerBuilder:
                 if noise.vector in task.diagnostic_counts
             }
             counts.append(diagnostic_counts)
-        # Records about the same rows after least squares, computed only from noisy integers.
-        question_by_name = {question.asked.name: question for question in integers_by_key}
-        for fit in draft.consistent_fits:
-            records = fit.fitted_records({name: integers_by_key[question_by_name[name]] for name in fit.joined.answers})
-            for question in map(question_by_name.__getitem__, fit.joined.answers):
-                keyed = zip(integers_by_key[question], records[question.asked.name], strict=True)
-                rows = [{**dict(zip(question.key_columns, key, strict=True)), **record} for key, record in keyed]
-                answers[question] = replace(answers[question], rows=rows)
+        answers |= self._consistent_answers(answers, integers_by_key)
         _suppress_empty_quantiles(draft.tasks, answers)
         return Answers(
             tuple(answers[question] for question in self.empty_answers),
@@ -221,6 +213,20 @@ class AnswerBuilder:
             estimate_bias(draft.tasks, draft.noises_by_task, counts, draft.person),
             draft.comparisons,
         )
+
+    def _consistent_answers(
+        self, answers: Mapping[Query, Answer], integers_by_key: Mapping[Query, Mapping[Key, int]]
+    ) -> dict[Query, Answer]:
+        """Return the answers about the same rows after least squares, computed only from noisy integers."""
+        question_by_name = {question.asked.name: question for question in integers_by_key}
+        fitted = {}
+        for fit in self.draft.consistent_fits:
+            records = fit.fitted_records({name: integers_by_key[question_by_name[name]] for name in fit.joined.answers})
+            for question in map(question_by_name.__getitem__, fit.joined.answers):
+                keyed = zip(integers_by_key[question], records[question.asked.name], strict=True)
+                rows = [{**dict(zip(question.key_columns, key, strict=True)), **record} for key, record in keyed]
+                fitted[question] = replace(answers[question], rows=rows)
+        return fitted
 
     def _answer_to(self, question: Query, groups: list[NoisyGroup]) -> Answer:
         """Return the answer with one record per shown group: its key, value, lower, upper."""
@@ -338,6 +344,18 @@ def _noisy_cells_by_group(cells: int, noises: tuple[Noise, ...], exact: GroupTot
     return groups
 
 
+def _counts_by_rows(
+    tasks: Sequence[QueryGroup], answers: Mapping[Query, Answer]
+) -> dict[tuple[str, tuple[str, ...]], list[dict[str, Any]]]:
+    """Return the records of released counts, by their condition and groups."""
+    return {
+        (str(task.where), tuple(map(str, task.by))): answers[question].rows
+        for task in tasks
+        for question in task.ordered_queries
+        if isinstance(question, count_query)
+    }
+
+
 def _suppress_empty_quantiles(tasks: Sequence[QueryGroup], answers: dict[Query, Answer]) -> None:
     """Suppress selected quantiles of groups that may be empty, by released counts of the same rows.
 
@@ -345,12 +363,7 @@ def _suppress_empty_quantiles(tasks: Sequence[QueryGroup], answers: dict[Query, 
     suppressed one is the whole range, so its coverage does not decrease. A minimum or maximum is suppressed, too, if
     all rows may be among those that it leaves out.
     """
-    counts_by_rows = {
-        (str(task.where), tuple(map(str, task.by))): answers[question].rows
-        for task in tasks
-        for question in task.ordered_queries
-        if isinstance(question, count_query)
-    }
+    counts_by_rows = _counts_by_rows(tasks, answers)
     selected = [
         (task, question, question.range_without_rows)
         for task in tasks

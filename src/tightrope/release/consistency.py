@@ -139,16 +139,7 @@ class ConsistentAnswers:
         """Return the set of answers that are about the same rows; one is a total of another."""
         names = tuple(answer.query_name for answer in connected)
         if not connected[0].each_row_counts:
-            grouped_answers = [answer for answer in connected if answer.question.asked.keys]
-            axes_by_answer = tuple(
-                (grouped_answers.index(answer),) if answer in grouped_answers else () for answer in connected
-            )
-            return cls(
-                names,
-                "total",
-                tuple(tuple(answer.question.asked.keys or ()) for answer in grouped_answers),
-                axes_by_answer,
-            )
+            return cls._from_total(names, connected)
         axis_indexes: dict[Axis, int] = {}
         for axis in (axis for answer in connected for axis in answer.axes or ()):
             axis_indexes.setdefault(axis, len(axis_indexes))
@@ -156,6 +147,14 @@ class ConsistentAnswers:
         return cls(
             names, "groups", values, tuple(tuple(axis_indexes[a] for a in answer.axes or ()) for answer in connected)
         )
+
+    @classmethod
+    def _from_total(cls, names: tuple[str, ...], connected: list[_AdditiveAnswer]) -> ConsistentAnswers:
+        """Return the set of a total and of answers with groups, each of which adds up to the total."""
+        grouped_answers = [answer for answer in connected if answer.question.asked.keys]
+        keys = tuple(tuple(answer.question.asked.keys or ()) for answer in grouped_answers)
+        axes = tuple((grouped_answers.index(answer),) if answer in grouped_answers else () for answer in connected)
+        return cls(names, "total", keys, axes)
 
     @property
     def is_small_enough(self) -> bool:

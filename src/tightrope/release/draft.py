@@ -315,14 +315,8 @@ class NoisePlan:
     def answer_data(self, accuracy: Accuracy) -> dict[str, Any]:
         """Return one question's errors, noise and contribution bounds."""
         question = accuracy.question
-        of_persons = question.asked.per_person is not None
-        title, meaning = (question.title_of_persons if of_persons else question.title_and_meaning)(self.person.means)
         bounds = bounds_for_query(self.person, question)
-        noises = [
-            *accuracy.own_noises,
-            *([accuracy.keys] if accuracy.keys and accuracy.keys not in accuracy.own_noises else []),
-        ]
-        labels = [noise.vector.disjoint_set for noise in noises]  # all vectors of a disjoint set share one noise
+        title, meaning, over, bound_notes = self._reader_texts(question, bounds)
         sizes = [accuracy.errors_at_size(people) for people in self.sizes]
         uniform = sizes[0] if accuracy.uniform_error else {}
         return {
@@ -331,9 +325,7 @@ class NoisePlan:
             "kind": question.kind,
             "meaning": question.asked.reader_texts.get("means") or meaning,
             **{name: question.asked.reader_texts.get(name) for name in ("title", "description", "unit")},
-            "over": rows_used(bounds, self.person, question.asked.by)
-            if question.asked.per_person is None
-            else persons_used(bounds, self.person),
+            "over": over,
             "label": self._answer_label(question),
             "additive": question.additive,
             "by": list(question.key_columns),
@@ -344,8 +336,7 @@ class NoisePlan:
             "max_groups": bounds.max_groups,
             "noise": [
                 noise.to_data(self._noise_choice_reason(bounded=noise == accuracy.keys))
-                for index, noise in enumerate(noises)
-                if labels[index] is None or labels[index] not in labels[:index]
+                for noise in accuracy.stated_noises
             ],
             "error": {
                 "expected_absolute_error": uniform.get("expected_absolute_error"),
@@ -363,16 +354,20 @@ class NoisePlan:
             "k": question.largest_groups,
             "notes": [
                 *accuracy.reader_notes(),
-                *(
-                    bounded_notes(
-                        bounds, self.person, question.asked.by, leaves_out=bool(self._used_rows_text(question, bounds))
-                    )
-                    if question.asked.per_person is None
-                    else person_value_notes(bounds, self.person)
-                ),
+                *bound_notes,
                 *self._warning_texts(),
             ],
         }
+
+    def _reader_texts(self, question: Query, bounds: ContributionBounds) -> tuple[str, str, str, Sequence[str]]:
+        """Return the title, the meaning of a value, what is counted, and the notes on a person's contribution."""
+        if question.asked.per_person is not None:
+            title, meaning = question.title_of_persons(self.person.means)
+            return title, meaning, persons_used(bounds, self.person), person_value_notes(bounds, self.person)
+        title, meaning = question.title_and_meaning(self.person.means)
+        by, leaves_out = question.asked.by, bool(self._used_rows_text(question, bounds))
+        notes = bounded_notes(bounds, self.person, by, leaves_out=leaves_out)
+        return title, meaning, rows_used(bounds, self.person, by), notes
 
     def _answer_label(self, question: Query) -> str:
         """Return the title for readers; if rows of a person can be left out, it says how many are used."""

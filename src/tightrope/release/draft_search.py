@@ -77,6 +77,19 @@ def _least_noise_rows(draft: NoisePlan) -> float:
     return min(choice.table.mean_absolute / choice.steps_per_row for choice in choices)
 
 
+def _check_margin(question: Query, margin: MarginOfError | None, rows: int | None) -> None:
+    """Raise ``PlanError`` for a margin that is not of this kind of question, or that needs the size of the groups."""
+    if margin is None:
+        return
+    option = f"margin_of_error of {escape_control_chars(question.asked.name)}"
+    if margin.relative and not question.counts:
+        text = f"must be a number for a {question.kind}, not {margin}: only counts accept a percentage of rows"
+        raise PlanError.from_text(option, text)
+    if rows is None and (margin.relative or not question.uniform):
+        text = f"{str(margin)!r} needs the size of the groups, because the error depends on it: add expected_rows=500"
+        raise PlanError.from_text(option, text)
+
+
 def accuracy_target(
     questions: Sequence[Query], margin_of_error: Mapping[str, Number | str] | None, rows: int | None
 ) -> AccuracyTarget | None:
@@ -92,16 +105,7 @@ def accuracy_target(
             )
         margins[name] = MarginOfError.from_option(margin)
     for question in questions:
-        checked = margins[question.asked.name]
-        option = f"margin_of_error of {escape_control_chars(question.asked.name)}"
-        if checked is not None and checked.relative and not question.counts:
-            text = f"must be a number for a {question.kind}, not {checked}: only counts accept a percentage of rows"
-            raise PlanError.from_text(option, text)
-        if checked is not None and rows is None and (checked.relative or not question.uniform):
-            text = (
-                f"{str(checked)!r} needs the size of the groups, because the error depends on it: add expected_rows=500"
-            )
-            raise PlanError.from_text(option, text)
+        _check_margin(question, margins[question.asked.name], rows)
     half_widths = {name: margin.half_width_at(rows) for name, margin in margins.items() if margin is not None}
     return AccuracyTarget(half_widths, rows) if half_widths else None
 

@@ -7,7 +7,14 @@ from decimal import Decimal
 
 from tightrope.documents.escaping import escape_control_chars
 from tightrope.documents.numbers import UP, positional_text, terminal_text
-from tightrope.documents.release import Neighbors, PlannedAnswer, PlannedCosts, PlannedRelease, displayed_title
+from tightrope.documents.release import (
+    ErrorAtSize,
+    Neighbors,
+    PlannedAnswer,
+    PlannedCosts,
+    PlannedRelease,
+    displayed_title,
+)
 from tightrope.reporting.wording.sentences import (
     MARGIN,
     PROBABLY,
@@ -117,6 +124,14 @@ def shared_answer_notes(answers: Sequence[PlannedAnswer]) -> list[str]:
     return [note for note in first if all(note in answer.notes for answer in answers)]
 
 
+def _size_line(size: ErrorAtSize, *, shows_suppression: bool) -> str:
+    """Return the line on the margin of error of groups with this number of rows."""
+    width = "unbounded" if size.half_width_95 is None else f"± {positional_text(size.half_width_95, 2, UP)}"
+    shown = f"{MARGIN} {width}" if size.suppressed <= PROBABLY else "probably suppressed"
+    suppression = f", probability of suppression: {suppression_text(size.suppressed)}" if shows_suppression else ""
+    return f"  with {size.rows:,} rows: {shown}{suppression}"
+
+
 def _answer_text(answer: PlannedAnswer, answers: Sequence[PlannedAnswer], notes_of_all: Sequence[str]) -> str:
     lines = [
         f"\n{escape_control_chars(answer.name)}: {escape_control_chars(displayed_title(answer))}",
@@ -135,11 +150,6 @@ def _answer_text(answer: PlannedAnswer, answers: Sequence[PlannedAnswer], notes_
     # Show errors by group size if they differ, or if small groups are suppressed.
     discovered = answer.keys == "discovered"
     for size in error.by_group_size if error.half_width_95 is None or discovered else ():
-        half_width, suppression = size.half_width_95, ""
-        if size.suppressed > 0 or discovered:
-            suppression = f", probability of suppression: {suppression_text(size.suppressed)}"
-        width = "unbounded" if half_width is None else f"± {positional_text(half_width, 2, UP)}"
-        shown = f"{MARGIN} {width}" if size.suppressed <= PROBABLY else "probably suppressed"
-        lines.append(f"  with {size.rows:,} rows: {shown}{suppression}")
+        lines.append(_size_line(size, shows_suppression=size.suppressed > 0 or discovered))
     lines += [f"  {alone}" for alone in [alone_text(answer)] if alone]
     return "\n".join([*lines, *(f"  {note}" for note in answer.notes if note not in notes_of_all)])

@@ -169,6 +169,18 @@ def html(document: ReleaseResult | Mapping[str, object]) -> str:
     return template_environment().get_template("report.html.j2").render(page=page_view(read_release(document)))
 
 
+def _publisher_facts(about: PublisherPart) -> list[tuple[str, str]]:
+    """Return what the publisher says about the release, with labels; without what is not stated."""
+    facts = (
+        ("", about.description),
+        ("Source", about.origin),
+        ("Published by", about.publisher),
+        ("Date", about.date),
+        ("Contact", about.contact),
+    )
+    return [(label, escape_control_chars(text.strip())) for label, text in facts if text and text.strip()]
+
+
 def page_view(document: ReleaseResult | PartialRelease) -> ReleasePage:
     """Return the contents of the page of a release."""
     read = shown_answers(document)
@@ -185,14 +197,6 @@ def page_view(document: ReleaseResult | PartialRelease) -> ReleasePage:
     left_out = sentences.bias_statements(document)
     privacy = privacy_view(document.certificate)
     promised = privacy_promise(document.certificate)
-    about = document.about or PublisherPart()
-    publisher_facts = (
-        ("", about.description),
-        ("Source", about.origin),
-        ("Published by", about.publisher),
-        ("Date", about.date),
-        ("Contact", about.contact),
-    )
     return ReleasePage(
         title=escape_control_chars((document.title or "").strip()),
         promise=promised,
@@ -200,7 +204,7 @@ def page_view(document: ReleaseResult | PartialRelease) -> ReleasePage:
         answers=answers,
         bias_statements=left_out,
         privacy=privacy,
-        about=[(label, escape_control_chars(text.strip())) for label, text in publisher_facts if text and text.strip()],
+        about=_publisher_facts(document.about or PublisherPart()),
         embedded_files=embedded_files(document),
         method=release_method(promised.person.unit_noun) if privacy.mechanisms else None,
     )
