@@ -150,14 +150,9 @@ def reserve_files(folder: Path, names: Sequence[str], *, replace: bool) -> Itera
         yield ReservedFiles(folder, parts)
 
 
-def existing_files(folder: Path, names: Sequence[str]) -> list[str]:
-    """Which of these files are there: of a release that lies in the folder."""
-    return [name for name in names if (folder / name).exists()]
-
-
 def refuse_existing(folder: Path, names: Sequence[str], *, replace: bool) -> None:
     """Raise ``InputError`` if the folder already contains a release."""
-    there = existing_files(folder, names)
+    there = [name for name in names if (folder / name).exists()]
     if there and not replace:
         text = (
             f"{folder_text(folder)} already contains a release ({there[0]}); choose another folder with --out DIR, or "

@@ -89,7 +89,7 @@ def plan(
             from tightrope.release.draft import TABLE_EPSILONS
 
             usual = [Budget(epsilon=epsilon, delta=chosen.budget.delta) for epsilon in TABLE_EPSILONS]
-        document = chosen.document(file.plan_title, usual)
+        document = chosen.document(file.document.title, usual)
     if as_json:
         print_document(document)
         return
@@ -100,7 +100,7 @@ def plan(
         if not forecast.would_refuse:
             echo_lines(*_next_step(path, wanted))
         return
-    _show_budgets(document.table, file.plan_title)
+    _show_budgets(document.table, file.document.title)
     echo_lines("This command spent no budget.")
 
 

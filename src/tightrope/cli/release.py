@@ -18,7 +18,6 @@ from tightrope.cli.errors import EXIT_INSUFFICIENT_BUDGET, Interrupted, discard_
 from tightrope.cli.options import AsJson, PlanPath, command_app
 from tightrope.cli.output import echo_heading, echo_lines, print_document, print_table, show_progress, writable_folder
 from tightrope.cli.output_files import (
-    existing_files,
     folder_text,
     refuse_existing,
     report_unwritten_texts,
@@ -32,6 +31,7 @@ from tightrope.errors import NOTHING_SPENT, InsufficientBudgetError, OutputError
 from tightrope.reporting import html
 from tightrope.reporting.wording import sentences
 from tightrope.reporting.wording.answers import Answer, extra_columns, printed_answer_row, shown_answers
+from tightrope.reporting.wording.partial_release import PartialRelease
 from tightrope.reporting.wording.promise import privacy_promise
 from tightrope.reporting.wording.sentences import bias_statements
 
@@ -103,7 +103,7 @@ def release(
         opened_file = load_plan_file(path)
         opened_folder = writable_folder(opened_file.folder if out is None else Path(out))
         refuse_existing(opened_folder, FILES, replace=replace)
-        html({})  # a report that cannot be made must fail before the charge
+        html(PartialRelease())  # a report that cannot be made must fail before the charge
         file, folder = opened_file, opened_folder
         if dry_run:
             _run_dry(file, path, folder, key, force=force)
@@ -141,7 +141,7 @@ def _run_dry(file: PlanFile, path: str, folder: Path, key: str | None, *, force:
     from tightrope.release.plan_file import forecast_release
 
     # A dry run writes no files, so files of an earlier release are only mentioned.
-    there = [] if force else existing_files(folder, FILES)
+    there = not force and any((folder / name).exists() for name in FILES)
     in_the_way = f"There is already a release in {folder_text(folder)}: use --out DIR, or --force."
     with show_progress("Choosing the noise ..."):
         plan = file.make_plan()
@@ -172,7 +172,7 @@ def release_saved_plan(path: Path, folder: Path) -> None:
     from tightrope.release.plan_file import load_plan_file
 
     file = load_plan_file(path)
-    html({})
+    html(PartialRelease())
     with reserve_files(writable_folder(folder), FILES, replace=False) as files, _explained_refusals(str(path)):
         _draw_and_keep(file.release_plan(), file, files, lambda: None)
 
@@ -180,7 +180,7 @@ def release_saved_plan(path: Path, folder: Path) -> None:
 def _draw_and_keep(plan: Plan, file: PlanFile, files: ReservedFiles, got: Callable[[], None]) -> ReleaseResult:
     """Charge, sample and write; ``got`` is called once there are answers."""
     with show_progress("Reading the table and sampling noise ..."):
-        result = plan.release().result(file.plan_title, file.reader_information)
+        result = plan.release().result(file.document.title, file.reader_information)
         got()
     with show_progress("Writing the report ..."):
         # Answers first: the rest could be made again from them.

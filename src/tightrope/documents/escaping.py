@@ -17,7 +17,6 @@ import json
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cache
 from typing import Any
 
 from tightrope.documents.numbers import shortest_text
@@ -82,6 +81,8 @@ def toml_value(value: object) -> str:
 
 QUOTE = "'"
 """The mark by which a spreadsheet reads a cell as text; it is not displayed."""
+FORMULA_STARTS = "=+-@−"
+"""Characters with which a formula begins, also as full-width, small, raised or lowered forms; − is a minus sign."""
 NUMBER = re.compile(r"-[0-9]+(\.[0-9]+)?")
 """A negative number is not a formula."""
 SEPARATORS = ",;|"
@@ -123,7 +124,8 @@ def escape_csv_formula(text: str) -> str:
         # Quotes and invisible characters may be skipped; combining marks join to what precedes.
         visible = (char for char in cell if char != '"' and char not in BLANK)
         first_visible = next((char for char in visible if unicodedata.category(char)[0] not in "CMZ"), "")
-        cells.append(QUOTE + escaped if first_visible and _begins_formula(first_visible) else escaped)
+        begins_formula = first_visible and unicodedata.normalize("NFKC", first_visible)[0] in FORMULA_STARTS
+        cells.append(QUOTE + escaped if begins_formula else escaped)
         start = end
     escaped_text = "".join(cells)
     return QUOTE + escaped_text if text.startswith(QUOTE) else escaped_text
@@ -134,12 +136,6 @@ def _escape_sequence(char: str) -> str:
 
 
 _MAX_FOUR_DIGITS = 0xFFFF
-
-
-@cache
-def _begins_formula(char: str) -> bool:
-    """Return whether the character is a form of = + - @ (full-width, small, raised or lowered), or a minus sign."""
-    return unicodedata.normalize("NFKC", char)[0] in "=+-@−"
 
 
 A_PERSON = "a person"

@@ -67,7 +67,7 @@ def full_digits(exact: Decimal) -> str:
     >>> full_digits(Decimal("-1234.50"))
     '−1,234.50'
     """
-    return _signed_text(f"{exact.copy_abs():,f}", exact)
+    return f"{'−' if exact < 0 else ''}{exact.copy_abs():,f}"
 
 
 def significant_text(value: Number | None, digits: int = 3, rounding: str = NEAREST) -> str:
@@ -182,11 +182,7 @@ def _significant_digits(exact: Decimal, digits: int, rounding: str) -> str:
     if -3 <= exponent < 15:
         return full_digits(rounded)
     mantissa = rounded.copy_abs().scaleb(-exponent, _WIDE_CONTEXT).normalize(_WIDE_CONTEXT)
-    return _signed_text(f"{mantissa:f} × {power_of_ten(exponent)}", rounded)
-
-
-def _signed_text(magnitude: str, value: Decimal) -> str:
-    return f"−{magnitude}" if value < 0 else magnitude
+    return f"{'−' if rounded < 0 else ''}{mantissa:f} × {power_of_ten(exponent)}"
 
 
 # Upper bounds on what (ε, δ) allows an attacker, as decimals.

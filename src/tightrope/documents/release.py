@@ -558,7 +558,7 @@ def results_columns(result: ReleaseResult, *, show_dates: bool = False) -> dict[
     """
     rows = [(answer, record) for answer in result.answers_and_comparisons for record in answer.rows]
     titles = {answer.name: displayed_title(answer) for answer in result.answers_and_comparisons}
-    missing = [_missing_keys(answer, record) for answer, record in rows]
+    missing = [", ".join(name for name in answer.by if record[name] is None) or None for answer, record in rows]
 
     def values_of(name: str) -> list[Any]:
         return [record.get(name) for _, record in rows]
@@ -573,11 +573,6 @@ def results_columns(result: ReleaseResult, *, show_dates: bool = False) -> dict[
     }
 
 
-def _missing_keys(answer: AnswerDocument, record: dict[str, Key]) -> str | None:
-    """Return the names of the key columns without a value; None if all have one."""
-    return ", ".join(name for name in answer.by if record[name] is None) or None
-
-
 def _key_columns(result: ReleaseResult) -> dict[str, str]:
     """Return the name of each column of keys, with the key that it holds.
 
@@ -590,17 +585,16 @@ def _key_columns(result: ReleaseResult) -> dict[str, str]:
 
 
 def _measure_columns(
-    rows: Sequence[tuple[AnswerDocument, dict[str, Key]]], *, show_dates: bool
+    rows: Sequence[tuple[AnswerDocument, dict[str, Any]]], *, show_dates: bool
 ) -> dict[str, list[Any]]:
     """Return the value and its interval by name; with ``show_dates``, numbers of days are the texts of dates."""
-
-    def shown_measure(answer: AnswerDocument, number: Any, rounding: Rounding) -> Any:
-        if number is None or not show_dates or answer.unit not in TIME_UNITS:
-            return number
-        return time_text(float(number), answer.unit, rounding)
-
     return {
-        name: [shown_measure(answer, record[name], rounding) for answer, record in rows]
+        name: [
+            record[name]
+            if record[name] is None or not show_dates or answer.unit not in TIME_UNITS
+            else time_text(float(record[name]), answer.unit, rounding)
+            for answer, record in rows
+        ]
         for name, rounding in zip(MEASURES, ROUNDINGS, strict=True)
     }
 

@@ -219,15 +219,10 @@ class Account:
 
     def unanswered_key(self, plan: str) -> str | None:
         """Return the key of a plan's last charge without answers or a second reading; None if there is none."""
-        return next((entry.key for entry in self._unanswered_charges if entry.body_data["plan"] == plan), None)
+        return next((entry.key for entry in self.unanswered_charges if entry.body_data["plan"] == plan), None)
 
     @property
-    def has_unanswered_charge(self) -> bool:
-        """Return whether any release was charged without answers or a second reading."""
-        return bool(self._unanswered_charges)
-
-    @property
-    def _unanswered_charges(self) -> list[Entry]:
+    def unanswered_charges(self) -> list[Entry]:
         """The charges without answers or a second reading, the last one first."""
         entries = self.book.list_entries(self.dataset_name)
         answered = {entry.key for entry in entries if entry.kind in (ANSWERED, RETRIED)}

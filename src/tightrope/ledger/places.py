@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import secrets
 import threading
 import warnings
 from contextlib import suppress
@@ -99,11 +98,6 @@ def refuse_hard_links(path: Path) -> None:
     if path.stat().st_nlink - sum(part.exists() for part in temporary_names) > 1:
         text = f"{path} has another name (a hard link), under which charges would be lost; remove the other name"
         raise InputError.from_text("ledger", text)
-
-
-def part_name(path: Path) -> str:
-    """Return the temporary name under which a ledger is created; its creator removes it afterwards."""
-    return f".{path.name}.{secrets.token_hex(4)}.part"
 
 
 def _mount_point(written: str) -> Path:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import os
+import secrets
 import sqlite3
 import threading
 import time
@@ -19,7 +20,7 @@ from sqlalchemy.exc import DBAPIError, NoSuchModuleError, SQLAlchemyError
 from tightrope.errors import InputError, LedgerError, MissingExtraError
 from tightrope.ledger import chain
 from tightrope.ledger.chain import LEDGER, METADATA, Entry
-from tightrope.ledger.places import HeadFile, checked_file, checked_url, is_url, part_name, refuse_hard_links
+from tightrope.ledger.places import HeadFile, checked_file, checked_url, is_url, refuse_hard_links
 
 LOCK_TIMEOUT_SECONDS = 60
 """How long a charge waits for other writers."""
@@ -223,7 +224,7 @@ def _new_engine(place: Path | str, opened: tuple[int, int, int] | None) -> Engin
 
 def create_file_store(path: Path) -> None:
     """Create a ledger file, complete or not at all; keep the existing one if another process was faster."""
-    part = path.with_name(part_name(path))
+    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
     try:
         part.touch(exist_ok=False)
         _fill_file(part)

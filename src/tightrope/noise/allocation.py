@@ -432,7 +432,7 @@ def _family_trials(search: NoiseSearch, *, compare: bool) -> list[FamilyTrial]:
             and math.isfinite(least)
             and not search.meets_budget_coarsely(_families_by_spec(search, variant), HOPELESS_RATIO * least)
         )
-        trials.append(_skipped_trial(variant.name) if is_hopeless else _size_family(search, variant))
+        trials.append(FamilyTrial(variant.name) if is_hopeless else _size_family(search, variant))
     return trials + [
         _best_shape_trial(search, family, trials) for family in with_progress(shaped, before=len(variants), after=1)
     ]
@@ -482,17 +482,12 @@ def _closed_form_optimum(search: NoiseSearch) -> NoiseAllocation | None:
 
 @dataclass(frozen=True, slots=True)
 class FamilyTrial:
-    """A family for every vector, the least common size that meets the budget, and the resulting error."""
+    """A family for every vector, the least common size that meets the budget, and the resulting error; ∞ if skipped."""
 
     family_name: str
-    families: tuple[NoiseFamily, ...]
-    size: float
-    total_error: float
-
-
-def _skipped_trial(name: str) -> FamilyTrial:
-    """Return the trial of a family without a size search."""
-    return FamilyTrial(name, (), math.inf, math.inf)
+    families: tuple[NoiseFamily, ...] = ()
+    size: float = math.inf
+    total_error: float = math.inf
 
 
 def _best_shape_trial(search: NoiseSearch, family: ShapedFamily, trials: Sequence[FamilyTrial]) -> FamilyTrial:
@@ -500,7 +495,7 @@ def _best_shape_trial(search: NoiseSearch, family: ShapedFamily, trials: Sequenc
     least = min(trials, key=lambda trial: trial.total_error)
     errors = {trial.family_name: trial.total_error for trial in trials}
     if not errors.get(family.neighbor_family, least.total_error) < HOPELESS_RATIO * least.total_error:
-        return _skipped_trial(family.name)
+        return FamilyTrial(family.name)
     shape_trials: list[FamilyTrial] = []
 
     def shape_error(shape: float) -> float:

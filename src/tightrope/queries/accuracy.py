@@ -77,11 +77,6 @@ class Accuracy:
         return None if self.keys is None else self.keys.key_threshold
 
     @property
-    def uniform_error(self) -> bool:
-        """Return whether the errors are the same for every group."""
-        return self.question.uniform
-
-    @property
     def worst_error(self) -> float | None:
         """The largest error; None if it is unbounded."""
         largest_error = (

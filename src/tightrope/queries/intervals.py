@@ -202,12 +202,10 @@ def sum_widths(tails: NoiseTails, most: int, outside: float) -> Floats:
 
 def _approximate_half_width(tails: NoiseTails, outside: float) -> float:
     """Return about the smallest integer that X exceeds with probability at most ``outside``, plus one."""
-
-    def is_rarely_exceeded(x: int) -> bool:
-        return float(tails.tail_probability(np.array(x))) <= outside
-
     end = math.ceil(tails.factor * len(tails.table))
-    return bisect_integer(is_rarely_exceeded, 0, end, side="passes", relative=1e-3) + 1
+    return 1 + bisect_integer(
+        lambda x: float(tails.tail_probability(np.array(x))) <= outside, 0, end, side="passes", relative=1e-3
+    )
 
 
 def _group_tail_masses(tails: NoiseTails) -> tuple[Floats, Floats]:

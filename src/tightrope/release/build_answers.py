@@ -33,6 +33,7 @@ from tightrope.release.settings import guarantee_data, neighbors_data
 from tightrope.tables.request import GroupTotals
 
 if TYPE_CHECKING:
+    from tightrope.mechanisms.exponential import QuantileChoice
     from tightrope.queries.query import Query
     from tightrope.release.draft import NoisePlan
     from tightrope.tables import Table
@@ -97,11 +98,8 @@ def certificate_of(draft: NoisePlan) -> ReleaseCertificate:
     return RELEASES.convert_data(data, ReleaseCertificate)
 
 
-def _choice_part(noise: Noise, cells: int | None) -> ChoicePart | None:
-    """Return the record of a random choice among cells; None for added noise."""
-    choice = noise.vector.choice
-    if choice is None or cells is None:
-        return None
+def _choice_part(noise: Noise, choice: QuantileChoice, cells: int) -> ChoicePart:
+    """Return the record of a random choice among cells."""
     root = noise.choice_distribution.root
     target = None if choice.around is None else str(choice.target_excess(noise.choice_distribution, cells))
     return ChoicePart(below=str(choice.below), cells=cells, root=str(root), target=target)
@@ -115,7 +113,7 @@ def _mechanism_records(draft: NoisePlan) -> tuple[list[ReleasedMechanism], Share
         # each set composes as one unit
         numbers_by_set = {vector_set: next(next_number) for vector_set in task.composition_sets}
         for noise in noises:
-            vector, cells = noise.vector, task.cells_per_group
+            vector, choice, cells = noise.vector, noise.vector.choice, task.cells_per_group
             vector_set = next(vector_set for vector_set in numbers_by_set if vector in vector_set)
             contribution = task.set_contribution(vector_set)
             # The table that is sampled: the noise of a number, or the half-widths of a box.
@@ -143,7 +141,7 @@ def _mechanism_records(draft: NoisePlan) -> tuple[list[ReleasedMechanism], Share
                 table=shared.number_of(packed_tables[sampled]),
                 exclusive=vector.disjoint_set,
                 together=numbers_by_set[vector_set],
-                choice=_choice_part(noise, cells),
+                choice=None if choice is None or cells is None else _choice_part(noise, choice, cells),
                 box=box,
             )
             records.append(record)
@@ -282,7 +280,7 @@ class TableRelease:
         that was opened.
         """
         builder = AnswerBuilder(self.draft, certificate_of(self.draft))
-        requests = self._table_requests
+        requests = [task.table_request for task in self.draft.tasks]
         builder.rehearse_on_zeros(requests)
         with self.turn:
             self.table.check_readable(requests)
@@ -290,14 +288,10 @@ class TableRelease:
 
     def read_and_draw(self, builder: AnswerBuilder) -> Answers:
         """Read the rows once, count them, draw noise and return the answers; only after the charge."""
-        requests = self._table_requests
+        requests = [task.table_request for task in self.draft.tasks]
         with self.turn, self.table.open_snapshot(requests) as rows:
             exact = [rows.collect_totals(request) for request in requests]
         return builder.build_answers(exact)
-
-    @property
-    def _table_requests(self) -> list[Request]:
-        return [task.table_request for task in self.draft.tasks]
 
 
 def _noisy_groups(task: QueryGroup, noises: tuple[Noise, ...], exact: GroupTotals) -> list[NoisyGroup]:
@@ -363,13 +357,13 @@ def _suppress_empty_quantiles(tasks: Sequence[QueryGroup], answers: dict[Query, 
     suppressed one is the whole range, so its coverage does not decrease. A minimum or maximum is suppressed, too, if
     all rows may be among those that it leaves out.
     """
-    counts_by_rows = _counts_by_rows(tasks, answers)
     selected = [
         (task, question, question.range_without_rows)
         for task in tasks
         for question in task.ordered_queries
         if question.range_without_rows is not None
     ]
+    counts_by_rows = _counts_by_rows(tasks, answers) if selected else {}
     for task, question, (low, high) in selected:
         fewest_rows = question.resolve_noise(answers[question].noises).rows_without_value
         # Counts of all groups together, and of each group: the last term of ``by`` is the cell.

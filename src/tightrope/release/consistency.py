@@ -653,12 +653,6 @@ class FittedNoise:
         return {"value": value, **interval, "noisy": noisy_value}
 
 
-def fit_consistent_answers(sums: ConsistencyPlan, accuracies: Sequence[Accuracy]) -> list[ConsistentFit]:
-    """Return the least-squares fit for each set of answers, including fits that do not shorten intervals."""
-    noises = {accuracy.question.asked.name: accuracy.own_noises[0] for accuracy in accuracies}
-    return [ConsistentFit(joined, tuple(noises[name] for name in joined.answers)) for joined in sums.joined]
-
-
 def with_remaining_noise(
     sums: ConsistencyPlan, accuracies: Sequence[Accuracy], fits: Sequence[ConsistentFit]
 ) -> list[Accuracy]:

@@ -22,9 +22,8 @@ from tightrope.errors import InsufficientBudgetError
 from tightrope.mechanisms.discrete.box_table import MOST_DIMENSIONS
 from tightrope.noise.allocation import NoiseAllocation, allocate_noise
 from tightrope.noise.worst_split import BOX_STEPS, CompositionGroup, SelectedNoise
-from tightrope.numerics.checks import check_integer
 from tightrope.numerics.progress import with_progress
-from tightrope.queries.accuracy import ERROR_STATEMENT, GROUP_SIZES, Accuracy
+from tightrope.queries.accuracy import ERROR_STATEMENT, Accuracy
 from tightrope.queries.comparisons import comparison
 from tightrope.queries.count import count_distinct
 from tightrope.queries.query import Query
@@ -39,7 +38,7 @@ from tightrope.queries.query_group import (
 )
 from tightrope.queries.statistics import Noise, NoisyStatistic, with_choices
 from tightrope.release.bias_check import planned_bias_check
-from tightrope.release.consistency import ConsistencyPlan, ConsistentFit, fit_consistent_answers, with_remaining_noise
+from tightrope.release.consistency import ConsistencyPlan, ConsistentFit, with_remaining_noise
 from tightrope.release.settings import (
     attack_success_of_loss,
     attacker_wording,
@@ -227,7 +226,9 @@ class NoisePlan:
 
     @cached_property
     def _possible_fits(self) -> list[ConsistentFit]:
-        return fit_consistent_answers(self.sums, self._independent_accuracies)
+        """The least-squares fit for each set of answers, including fits that do not shorten intervals."""
+        noises = {accuracy.question.asked.name: accuracy.own_noises[0] for accuracy in self._independent_accuracies}
+        return [ConsistentFit(joined, tuple(noises[name] for name in joined.answers)) for joined in self.sums.joined]
 
     @cached_property
     def query_accuracies(self) -> tuple[Accuracy, ...]:
@@ -258,7 +259,7 @@ class NoisePlan:
         for accuracy in plan.query_accuracies:
             widths = {str(people): accuracy.errors_at_size(people)["half_width_95"] for people in self.sizes}
             name = accuracy.question.asked.name
-            answers[name] = widths[str(self.sizes[0])] if accuracy.uniform_error else widths
+            answers[name] = widths[str(self.sizes[0])] if accuracy.question.uniform else widths
         return {**row, "attack_success": success, "answers": answers}
 
     def _with_budget(self, budget: Budget) -> NoisePlan:
@@ -318,7 +319,7 @@ class NoisePlan:
         bounds = bounds_for_query(self.person, question)
         title, meaning, over, bound_notes = self._reader_texts(question, bounds)
         sizes = [accuracy.errors_at_size(people) for people in self.sizes]
-        uniform = sizes[0] if accuracy.uniform_error else {}
+        uniform = sizes[0] if accuracy.question.uniform else {}
         return {
             "name": question.asked.name,
             "question": title,
@@ -432,8 +433,3 @@ def _in_query_order(tasks: Sequence[QueryGroup], results_by_task: Sequence[Seque
     )
     result_by_position = dict(chain.from_iterable(pairs_by_task))
     return [result_by_position[position] for position in sorted(result_by_position)]
-
-
-def group_sizes(expected_rows: int | None) -> tuple[int, ...]:
-    """Return the group sizes for which errors are stated."""
-    return GROUP_SIZES if expected_rows is None else (check_integer("expected_rows", expected_rows),)

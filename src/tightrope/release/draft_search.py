@@ -77,10 +77,8 @@ def _least_noise_rows(draft: NoisePlan) -> float:
     return min(choice.table.mean_absolute / choice.steps_per_row for choice in choices)
 
 
-def _check_margin(question: Query, margin: MarginOfError | None, rows: int | None) -> None:
+def _check_margin(question: Query, margin: MarginOfError, rows: int | None) -> None:
     """Raise ``PlanError`` for a margin that is not of this kind of question, or that needs the size of the groups."""
-    if margin is None:
-        return
     option = f"margin_of_error of {escape_control_chars(question.asked.name)}"
     if margin.relative and not question.counts:
         text = f"must be a number for a {question.kind}, not {margin}: only counts accept a percentage of rows"
@@ -105,7 +103,8 @@ def accuracy_target(
             )
         margins[name] = MarginOfError.from_option(margin)
     for question in questions:
-        _check_margin(question, margins[question.asked.name], rows)
+        if (checked := margins[question.asked.name]) is not None:
+            _check_margin(question, checked, rows)
     half_widths = {name: margin.half_width_at(rows) for name, margin in margins.items() if margin is not None}
     return AccuracyTarget(half_widths, rows) if half_widths else None
 

@@ -287,7 +287,7 @@ def unanswered_draft(account: Account, draft: NoisePlan, audience: str | None) -
     If there is none, the planning rule before is tried, too.
     """
     key = account.unanswered_key(release_claim(draft, UNUSED_KEY, audience).plan)
-    if key is None and draft.former is not None and account.has_unanswered_charge:
+    if key is None and draft.former is not None and account.unanswered_charges:
         former = draft.former()
         key = account.unanswered_key(release_claim(former, UNUSED_KEY, audience).plan)
         draft = draft if key is None else former

@@ -203,11 +203,6 @@ class PlanFile:
     folder: Path
 
     @property
-    def plan_title(self) -> str | None:
-        """The heading of the report."""
-        return self.document.title
-
-    @property
     def reader_information(self) -> PublisherPart | None:
         """The plan's information for readers, such as its description and publisher; None if there is none."""
         texts = {name: getattr(self.document, name) for name in PublisherPart.__struct_fields__}

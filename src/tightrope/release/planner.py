@@ -27,7 +27,8 @@ from tightrope.errors import InputError, InsufficientBudgetError, PlanError
 from tightrope.noise.allocation import MAX_NOISE_ROWS, NoiseAllocation, allocate_noise
 from tightrope.noise.families import NORMAL_DEVIATION_RATIO
 from tightrope.noise.worst_split import CompositionGroup, nearest_eighths
-from tightrope.queries.accuracy import Accuracy
+from tightrope.numerics.checks import check_integer
+from tightrope.queries.accuracy import GROUP_SIZES, Accuracy
 from tightrope.queries.comparisons import comparison
 from tightrope.queries.options import MAX_WEIGHT
 from tightrope.queries.query import Query
@@ -40,7 +41,6 @@ from tightrope.release.draft import (
     Tasks,
     allocate_best_arrangement,
     composition_groups_of,
-    group_sizes,
     list_arrangements,
 )
 from tightrope.release.draft_search import accuracy_target, draft_by_moments, minimal_budget_for
@@ -96,7 +96,8 @@ class Planner:
         check_delta(self.budget, tasks)
         comparisons = _check_comparisons(self.comparisons, tasks) if self.comparisons else ()
         public_tables = self.table.public_tables_used_by([task.table_request for task in tasks])
-        goal, sizes = accuracy_target(self.questions, margin_of_error, expected_rows), group_sizes(expected_rows)
+        goal = accuracy_target(self.questions, margin_of_error, expected_rows)
+        sizes = GROUP_SIZES if expected_rows is None else (check_integer("expected_rows", expected_rows),)
         rule = self.rule_at(self.budget)
 
         def former() -> NoisePlan:
@@ -188,7 +189,7 @@ class Planner:
             others_times = _others_times(multiples, multiple, ratio)
             parts.append(
                 {
-                    "rows": None if accuracy.uniform_error else rows,
+                    "rows": None if accuracy.question.uniform else rows,
                     "half_width_95": width,
                     "alone": width_alone,
                     "weight": weight,

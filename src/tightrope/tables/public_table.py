@@ -91,17 +91,7 @@ def key_columns(source: SourceRows, names: Sequence[str], kinds: Sequence[Kind])
     return columns
 
 
-def used_tables(tables: Sequence[PublicTable], names: Sequence[str]) -> tuple[PublicTable, ...]:
-    """Return the public tables that these columns come from, in the order in which they are joined."""
-    return _trace_lookups(tables, names)[0]
-
-
-def private_names(tables: Sequence[PublicTable], names: Sequence[str]) -> tuple[str, ...]:
-    """Return the private table's columns that these columns need: themselves, or the keys they are looked up by."""
-    return _trace_lookups(tables, names)[1]
-
-
-def _trace_lookups(
+def trace_lookups(
     tables: Sequence[PublicTable], names: Sequence[str]
 ) -> tuple[tuple[PublicTable, ...], tuple[str, ...]]:
     """Return the public tables that these columns come from, and the private table's columns that they need."""

@@ -20,7 +20,7 @@ from tightrope.tables.expressions.tree import MAX_TEXT_BYTES, SourceRows
 from tightrope.tables.files import MAX_BATCH_ROWS, iterate_batches
 from tightrope.tables.materialize import RowSource, materialize_rows, normalize_batch, storage_schema, storage_type
 from tightrope.tables.memory import check_row_memory
-from tightrope.tables.public_table import PublicTable, join_public_tables, private_names, used_tables
+from tightrope.tables.public_table import PublicTable, join_public_tables, trace_lookups
 from tightrope.tables.request import GroupTotals, Request
 from tightrope.tables.schema import Column, Schema
 from tightrope.tables.snapshot import OverBoundPersons, Snapshot
@@ -74,7 +74,7 @@ class Table:
 
     def public_tables_used_by(self, requests: Sequence[Request]) -> tuple[PublicTable, ...]:
         """Return the public tables whose columns these requests use."""
-        return used_tables(self.public_tables, _requested_columns(requests))
+        return trace_lookups(self.public_tables, _requested_columns(requests))[0]
 
     @property
     def _connection(self) -> Any:
@@ -111,8 +111,7 @@ class Table:
             check_request(self.schema, request)
             check_row_memory(request, self.schema)
         names = _requested_columns(requests)
-        tables = used_tables(self.public_tables, names)
-        private_columns = private_names(self.public_tables, names)
+        tables, private_columns = trace_lookups(self.public_tables, names)
         with self.snapshot_columns(private_columns, MAX_TEXT_BYTES) as (types, connection, rows):
             all_types = {**types, **{name: dtype for table in tables for name, dtype in table.added_types.items()}}
             joined = join_public_tables(rows, self.schema, connection, tables)
@@ -130,7 +129,7 @@ class Table:
         """
         for request in requests:
             check_request(self.schema, request)
-        names = private_names(self.public_tables, _requested_columns(requests))
+        _, names = trace_lookups(self.public_tables, _requested_columns(requests))
         self._check_ready(names)
         types = {name: dtype for table in self.public_tables for name, dtype in table.added_types.items()}
         if self._open_stream is None:

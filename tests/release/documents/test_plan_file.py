@@ -65,7 +65,7 @@ def test_everything(plan):
     """
     file = load_plan_file(plan(text))
     document = file.document
-    assert (file.plan_title, document.expected_rows, document.budget.budget_fraction) == (
+    assert (file.document.title, document.expected_rows, document.budget.budget_fraction) == (
         "A title",
         500,
         Decimal("0.5"),

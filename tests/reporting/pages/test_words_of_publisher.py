@@ -54,7 +54,7 @@ def test_a_plan_says_it_and_the_page_shows_it(tmp_path: Path):
         date="2026-11-23",
         contact="clinic@example.org",
     )
-    result = file.make_plan().release().result(file.plan_title, file.reader_information)
+    result = file.make_plan().release().result(file.document.title, file.reader_information)
     assert read_result(to_json_text(result)) == result
     (answer,) = result.answers
     assert (answer.title, answer.unit, answer.meaning) == ("Visitors", "visits", "The number of visits")

@@ -12,7 +12,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Context, Decimal
 from fractions import Fraction
-from itertools import accumulate
 from typing import Any, NamedTuple, Self
 
 from tightrope.errors import InputError
@@ -75,11 +74,6 @@ class Tail:
     def from_data(cls, data: dict[str, Any]) -> Self:
         """The inverse of :meth:`to_data`."""
         return cls(tuple(map(int, data["block"])), int(data["escape_in"]), int(data["escape"]))
-
-
-def suffix_sums(weights: tuple[int, ...], beyond: int) -> tuple[int, ...]:
-    """Return the weights of "X > x" for x = 0..N, given weights[k] of k + 1 and the weight ``beyond`` of "X > N"."""
-    return tuple(accumulate(reversed(weights), initial=beyond))[::-1]
 
 
 def symmetric_quantile(survival: Callable[[int], Fraction], p: float) -> int:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -25,7 +25,6 @@ from tightrope.mechanisms.discrete.integer_weights import (
     Tail,
     first_survival_at_most,
     normalize_weights,
-    suffix_sums,
     symmetric_quantile,
 )
 from tightrope.mechanisms.discrete.table_loss import loss_atoms
@@ -273,7 +272,8 @@ class NoiseTable:
 
     @cached_property
     def _suffix_weights(self) -> tuple[int, ...]:
-        return suffix_sums(self.half, self._tail_mass)
+        """The weights of "X > x" for x = 0..N."""
+        return tuple(accumulate(reversed(self.half), initial=self._tail_mass))[::-1]
 
     def survival_probability(self, x: int) -> Fraction:
         """Return P(X > x) for x ≥ 0, exactly."""

@@ -110,11 +110,6 @@ def scale_from_numbers(numbers: Sequence[float], margin: float = 0.04) -> Scale:
     return Scale(low - added, high + added)
 
 
-def starts_at_zero(answer: Answer) -> bool:
-    """Return whether the values are amounts or shares, so that their axis begins at zero."""
-    return answer.additive or answer.in_percent
-
-
 def value_scale(answer: Answer) -> Scale | None:
     """Return the axis of an answer's values, which contains every value and most whiskers.
 
@@ -130,7 +125,7 @@ def value_scale(answer: Answer) -> Scale | None:
     shown = [min(max(end, low - reach), high + reach) for end in ends]
     numbers = [*values, *shown]
     scale = scale_from_numbers(numbers)
-    if not starts_at_zero(answer):
+    if not (answer.additive or answer.in_percent):
         return scale
     return Scale(0.0, scale.high) if min(numbers) >= 0 else Scale(scale.low, max(scale.high, 0.0))
 
@@ -211,7 +206,7 @@ def list_chart(answer: Answer, name: str) -> ListChart | None:
     scale = value_scale(answer)
     if scale is None or len(answer.published_values) < 2:
         return None
-    zero = scale.to_percent(0.0) if starts_at_zero(answer) else None
+    zero = scale.to_percent(0.0) if answer.additive or answer.in_percent else None
     dots = [dot_from_row(row, scale) for row in answer.rows]
     bars = answer.in_percent or (answer.has_bands and answer.additive)
     return ListChart(name, zero, value_ticks(scale, answer, LIST_TICKS), dots, bars)

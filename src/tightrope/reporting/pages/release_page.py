@@ -153,7 +153,7 @@ class ReleasePage:
         return any(file.name == "certificate.json" for file in self.embedded_files)
 
 
-def html(document: ReleaseResult | Mapping[str, object]) -> str:
+def html(document: ReleaseResult | PartialRelease | Mapping[str, object]) -> str:
     """Return the report of a release as one self-contained HTML page.
 
     ``document`` is the result of a release, or the JSON object that ``tightrope release --json`` prints: there any
@@ -163,7 +163,7 @@ def html(document: ReleaseResult | Mapping[str, object]) -> str:
     >>> "right at most 65 % of the time" in html({"certificate": {"total_variation": 0.3}})
     True
     """
-    if not isinstance(document, ReleaseResult | Mapping):
+    if not isinstance(document, ReleaseResult | PartialRelease | Mapping):
         remedy = "pass json.loads() of what `tightrope release --json` prints"
         raise InputError("document", document, "a mapping", remedy)
     return template_environment().get_template("report.html.j2").render(page=page_view(read_release(document)))
@@ -257,7 +257,7 @@ def answer_view(answer: Answer, place: str, most_lines: int = MOST_LINES) -> Ans
         inline_chart=listed,
         hidden_intervals=bool(drawn) and sum(dot.upper - dot.lower < 1.5 for dot in drawn) > len(drawn) / 2,
         cut_whiskers=any(dot is not None and (dot.cut_lower or dot.cut_upper) for dot in dots),
-        suppressed_count=answer.suppressed_count,
+        suppressed_count=sum(row.value is None for row in answer.rows),
         statement=answer.error.statement,
         missing_groups=sentences.missing_groups_text(answer),
         typical_error=sentences.typical_error(answer),

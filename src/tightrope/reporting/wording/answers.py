@@ -144,11 +144,6 @@ class Answer:
         return decimals_for(self.half_widths)
 
     @property
-    def suppressed_count(self) -> int:
-        """The number of suppressed groups."""
-        return sum(row.value is None for row in self.rows)
-
-    @property
     def has_numeric_axis(self) -> bool:
         """Return whether the groups are numbers, and enough of them to stand along an axis; bands are bars instead."""
         if self.ranked or self.has_bands or len(self.by) != 1:

@@ -180,9 +180,9 @@ class PartialRelease(Struct, frozen=True, kw_only=True):
     about: PublisherPart = PublisherPart()
 
 
-def read_release(source: ReleaseResult | Json) -> ReleaseResult | PartialRelease:
+def read_release(source: ReleaseResult | PartialRelease | Json) -> ReleaseResult | PartialRelease:
     """Return the release that a JSON object describes: the typed result if it is complete, else its stated parts."""
-    if isinstance(source, ReleaseResult):
+    if isinstance(source, ReleaseResult | PartialRelease):
         return source
     try:
         return RELEASES.convert_data(dict(source), ReleaseResult)
