@@ -244,9 +244,7 @@ def _largest_error(weights: Sequence[NoiseWeight], chance: float, *, in_bottom: 
     return math.fsum(scale * _noise_limit(noise.noise_tails, chance / len(used)) for scale, noise in used)
 
 
-@lru_cache(maxsize=1_024)
-def _noise_limit(tails: NoiseTails, chance: float) -> float:
-    return half_width(tails, chance)
+_noise_limit = lru_cache(maxsize=1_024)(half_width)
 
 
 @dataclass(frozen=True, slots=True)

@@ -300,7 +300,7 @@ class CheckedOptions:
             by=by,
             keys=keys,
             weight=weight,
-            name=_query_name(options.name, words, by),
+            name=query_name(options.name, words, by),
             max_rows_per_group=None
             if max_rows_per_group is None
             else check_integer("max_rows_per_group", max_rows_per_group),
@@ -377,7 +377,7 @@ class CheckedOptions:
         )
 
 
-def _query_name(name: object, words: Sequence[str], by: Sequence[str]) -> str:
+def query_name(name: object, words: Sequence[str], by: Sequence[str]) -> str:
     """Return the given name, or the default one: made of the words and the groups."""
     if name is None:
         return "_".join([*words, *(["by", *by] if by else [])])

@@ -62,19 +62,14 @@ class AccuracyTarget:
         Noise of more than ``MAX_NOISE_ROWS`` in every answer would be useless, and planning with it takes hours: it
         exceeds any target.
         """
-        ratios = [_least_noise_rows(draft) / MAX_NOISE_ROWS]
+        choices = (choice for selected in draft.allocation.selections for choice in selected)
+        ratios = [min(choice.table.mean_absolute / choice.steps_per_row for choice in choices) / MAX_NOISE_ROWS]
         for accuracy in draft.query_accuracies:
             name = accuracy.question.asked.name
             if name in self.half_widths:
                 half_width = accuracy.errors_at_size(self.rows or 1)["half_width_95"]
                 ratios.append((math.inf if half_width is None else half_width) / self.half_widths[name])
         return max(ratios)
-
-
-def _least_noise_rows(draft: NoisePlan) -> float:
-    """Return the smallest E|X| of all noise, in rows."""
-    choices = (choice for selected in draft.allocation.selections for choice in selected)
-    return min(choice.table.mean_absolute / choice.steps_per_row for choice in choices)
 
 
 def _check_margin(question: Query, margin: MarginOfError, rows: int | None) -> None:

@@ -8,7 +8,6 @@ to the upper bound and left out of the lower one, and the wall is gone (theory �
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -118,7 +117,8 @@ class ContourMethod(Method):
         Also return whether the grid's bracket is narrow.
         """
         low, high, is_narrow, trouble = 0.0, 1.0, False, "the integral cancels"
-        if self.grid is not None and _is_near_any(epsilon, self.wide):
+        # What was found at a wide bracket holds for an ε near it, too.
+        if self.grid is not None and any(abs(epsilon - other) <= SAME_CASE * other for other in self.wide):
             low, high, is_narrow = self.grid.bracket_delta(epsilon)
             if high - low <= COMPOSED_WIDTH * high:
                 return low, high, is_narrow, trouble
@@ -299,8 +299,3 @@ class ContourMethod(Method):
             return lines.right.approximate_epsilon_at(math.log(target))
         except PrecisionError:
             return None
-
-
-def _is_near_any(epsilon: float, others: Sequence[float]) -> bool:
-    """Return whether what was found at one of the others holds for ε, too."""
-    return any(abs(epsilon - other) <= SAME_CASE * other for other in others)

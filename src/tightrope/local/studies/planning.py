@@ -356,14 +356,15 @@ def choose_mechanism(
     # Sizes of other questions are refused instead of ignored.
     if question not in ("distribution", "mean", "vector"):
         raise InputError("question", question, "'distribution', 'mean' or 'vector'")
-    if k is not None and question != "distribution":
-        raise InputError.from_text("k", f"leave it out for the question '{question}'; it is for 'distribution'")
-    if dimension is not None and question != "vector":
-        raise InputError.from_text("dimension", f"leave it out for the question '{question}'; it is for 'vector'")
-    if k is None and question == "distribution":
-        raise InputError.from_text("k", "is missing: the number of categories, for example 16")
-    if dimension is None and question == "vector":
-        raise InputError.from_text("dimension", "is missing: the number of coordinates, for example 100")
+    for name, size, sized_question, meaning in (
+        ("k", k, "distribution", "the number of categories, for example 16"),
+        ("dimension", dimension, "vector", "the number of coordinates, for example 100"),
+    ):
+        if size is not None and question != sized_question:
+            text = f"leave it out for the question '{question}'; it is for '{sized_question}'"
+            raise InputError.from_text(name, text)
+        if size is None and question == sized_question:
+            raise InputError.from_text(name, f"is missing: {meaning}")
     if total_variation is not None and not 0 < check_probability("total_variation", total_variation) < 1:
         raise InputError("total_variation", total_variation, "between 0 and 1, both excluded", "leave it out for none")
     if question == "vector":

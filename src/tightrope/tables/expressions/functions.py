@@ -90,10 +90,6 @@ def _make_truncation(unit: ExpressionTree, part: ExpressionTree) -> Truncate:
     return Truncate(unit.value, part)
 
 
-def _make_concat(*parts: ExpressionTree) -> Concat:
-    return Concat(parts)
-
-
 FUNCTIONS: dict[str, LanguageFunction] = {
     "abs": LanguageFunction("abs(x)", Absolute),
     "min": LanguageFunction("min(x, y, ...)", partial(_make_extreme, False), 2, None),
@@ -147,7 +143,7 @@ FUNCTIONS: dict[str, LanguageFunction] = {
         3,
         3,
     ),
-    "concat": LanguageFunction("concat(text, text, ...)", _make_concat, 2, None),
+    "concat": LanguageFunction("concat(text, text, ...)", lambda *parts: Concat(parts), 2, None),
     "length": LanguageFunction("length(text)", TextLength),
     **{test: LanguageFunction(f"{test}(text, part)", partial(TextTest, test), 2, 2) for test in TEXT_TESTS},
     **{
