@@ -102,7 +102,8 @@ def _choice_part(noise: Noise, choice: QuantileChoice, cells: int) -> ChoicePart
     """Return the record of a random choice among cells."""
     root = noise.choice_distribution.root
     target = None if choice.around is None else str(choice.target_excess(noise.choice_distribution, cells))
-    return ChoicePart(below=str(choice.below), cells=cells, root=str(root), target=target)
+    left_out = str(choice.left_out) if choice.is_extreme else None
+    return ChoicePart(below=str(choice.below), cells=cells, root=str(root), target=target, left_out=left_out)
 
 
 def _mechanism_records(draft: NoisePlan) -> tuple[list[ReleasedMechanism], SharedTables]:
@@ -113,7 +114,7 @@ def _mechanism_records(draft: NoisePlan) -> tuple[list[ReleasedMechanism], Share
         # each set composes as one unit
         numbers_by_set = {vector_set: next(next_number) for vector_set in task.composition_sets}
         for noise in noises:
-            vector, choice, cells = noise.vector, noise.vector.choice, task.cells_per_group
+            vector, choice, cells = noise.vector, noise.choice, task.cells_per_group
             vector_set = next(vector_set for vector_set in numbers_by_set if vector in vector_set)
             contribution = task.set_contribution(vector_set)
             # The table that is sampled: the noise of a number, or the half-widths of a box.
