@@ -244,6 +244,25 @@ def test_an_ibis_expression_must_treat_rows_one_by_one():
         open_source(ibis.table({"a": "int64"}, name="nowhere"))
 
 
+def test_integers_of_128_bits_in_parquet_stop_only_questions_about_them(tmp_path: Path):
+    path = tmp_path / "a=b" / "wide.parquet"
+    path.parent.mkdir()
+    frame = pl.DataFrame({"who": ["a", "b", "b"], "x": [1, 2, 3], "id": pl.Series([2**100, 5, None], dtype=pl.Int128)})
+    frame.write_parquet(path)
+    budget = tr.Budget(epsilon=1000, delta=0)
+    session = tr.Session(path, privacy_unit="who", max_rows=2, budget=budget)
+    count, total = session.plan([tr.count(), tr.sum("x", bounds=(0, 3))]).release()
+    assert count.value == pytest.approx(3, abs=1) and total.value == pytest.approx(6, abs=1)
+    with pytest.raises(SchemaError, match="the column 'id' has the type BLOB"):
+        session.plan([tr.sum("id", bounds=(0, 1))])
+    with pytest.raises(SchemaError, match="'id' has the type BLOB, which cannot identify people"):
+        tr.Session(path, privacy_unit="id", max_rows=1, budget=budget)
+    changed = tr.Session(path, privacy_unit="who", max_rows=2, budget=budget).plan([tr.count()])
+    pl.concat([frame, frame]).write_parquet(path)
+    with pytest.raises(InputError, match="has changed since"):
+        changed.release()
+
+
 @pytest.mark.filterwarnings("ignore:fetch_arrow_table:DeprecationWarning")  # ibis calls it
 def test_two_private_tables_are_refused_with_advice_and_read_as_a_relation_or_a_view(tmp_path: Path):
     import duckdb

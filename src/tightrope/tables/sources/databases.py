@@ -18,7 +18,7 @@ from tightrope.tables.backends.column_types import schema_of, wide_integer_type,
 from tightrope.tables.backends.duckdb import open_connection
 from tightrope.tables.backends.postgres import UNSUPPORTED_FORMAT, ColumnFormat
 from tightrope.tables.engine_calls import engine_call, load_library
-from tightrope.tables.files import MAX_BATCH_ROWS, iterate_batches
+from tightrope.tables.files import MAX_BATCH_ROWS, StampedFiles, iterate_batches
 from tightrope.tables.materialize import RowSource, drop_invalid_utf8
 from tightrope.tables.table import Table, check_names, table_from_stream
 
@@ -229,8 +229,11 @@ def _find_relation(backend: BaseBackend, name: str | None) -> Relation:
     return relation
 
 
-def open_relation(relation: DuckDBPyRelation) -> Table:
-    """Open a relation of a user's DuckDB connection as the table that it computes; it is computed once for a plan."""
+def open_relation(relation: DuckDBPyRelation, files: StampedFiles | None = None) -> Table:
+    """Open a relation of a user's DuckDB connection as the table that it computes; it is computed once for a plan.
+
+    ``files``: the files that it reads, if they are known, which must not change.
+    """
     check_names(relation.columns)
     kinds = dict(zip(relation.columns, map(str, relation.types), strict=True))
     empty = engine_call(
@@ -256,12 +259,31 @@ def open_relation(relation: DuckDBPyRelation) -> Table:
                 ]
                 yield arrow.RecordBatch.from_arrays(columns, schema=schema)
 
+        if files is not None:
+            return RowSource(schema, lambda: files.checked_batches(read_batches()), (), files.check_unchanged)
         return RowSource(schema, read_batches)
 
     def check_relation(_: Sequence[str]) -> None:
+        if files is not None:
+            files.check_unchanged()
         engine_call("find the relation's columns", lambda: _select_portable(relation, kinds).limit(0).to_arrow_table())
 
     return table_from_stream("duckdb", arrow.schema(list(types.items())), read_columns, check_relation, kinds)
+
+
+def open_parquet_by_duckdb(path: Path) -> Table:
+    """Open a Parquet file with columns that Arrow cannot represent: DuckDB reads these as bytes, which are refused.
+
+    Otherwise a column of integers of 128 bits, as polars writes them, would stop questions about other columns.
+    """
+    files = StampedFiles.from_paths(path, path)
+    backend = engine_call("open a connection", open_connection)
+    return open_relation(
+        engine_call(
+            "read the schema of the Parquet file", lambda: backend.con.from_parquet(str(path), hive_partitioning=False)
+        ),
+        files,
+    )
 
 
 def _select_portable(relation: DuckDBPyRelation, kinds: dict[str, str]) -> DuckDBPyRelation:

@@ -133,6 +133,17 @@ def _read_schema(path: Path, part: str) -> pa.Schema:
     return schema
 
 
+def has_arrow_types(path: Path) -> bool:
+    """Return whether Arrow can represent all columns of a Parquet file; true, too, if it is no Parquet file."""
+    if first_bytes(path) not in PARQUET_MARKS:
+        return True
+    try:
+        _read_schema(path, numbered_parts(0, of=1))
+    except SchemaError:
+        return False
+    return True
+
+
 def _open_file(path: Path) -> Any:
     """Open a Parquet file; the instants of 96 bits that Spark writes are read in microseconds.
 

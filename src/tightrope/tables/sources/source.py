@@ -170,7 +170,8 @@ def _open_file(path: Path, suffix: str, table: str | None, written: tuple[Mappin
         remedy = "check the path; it is relative to the current directory"
         raise InputError("source", redact_secret(str(path)), "a file that exists", remedy)
     if suffix == ".parquet":
-        return parquet.open_parquet(path, {})
+        is_readable = parquet.has_arrow_types(path)
+        return parquet.open_parquet(path, {}) if is_readable else databases.open_parquet_by_duckdb(path)
     if suffix in csv.SUFFIXES:
         return csv.open_csv(path, *written)
     return databases.open_duckdb(path, table)
