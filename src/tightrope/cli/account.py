@@ -14,7 +14,7 @@ from msgspec import structs
 from tightrope.cli.options import AsJson, Force, HtmlReport, check_report_path, command_app, privacy_curve_points
 from tightrope.cli.output import echo_heading, echo_lines, print_document, print_table, show_spinner, write_file
 from tightrope.documents.account import Account, Attack, AttackerGain, delta_bracket, epsilon_bracket
-from tightrope.documents.budget import exact_decimal
+from tightrope.documents.budget import attack_success_of, exact_decimal
 from tightrope.documents.numbers import UP, percent_text, significant_text
 from tightrope.documents.reader import reword_key_errors
 from tightrope.documents.steps import read_steps
@@ -58,7 +58,7 @@ def attack_rate_bounds(loss: PrivacyLoss, rates: Sequence[float], statement: str
     ]
     return AttackerGain(
         total_variation=eta,
-        attack_success=(1 + eta) / 2,
+        attack_success=attack_success_of(eta),
         attack=tuple(attacks),
         neighbors=loss.neighbors.value,
         method=loss.method,

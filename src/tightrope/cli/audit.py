@@ -18,6 +18,7 @@ from tightrope.audit.findings import claimed_points, exact_percent_text
 from tightrope.cli.options import AsJson, check_picture_path, command_app, command_from_dataclass, open_csv_file
 from tightrope.cli.output import echo_lines, print_json, print_table, show_spinner
 from tightrope.documents import Budget
+from tightrope.documents.budget import attack_success_of
 from tightrope.documents.numbers import DOWN, percent_text, significant_text, terminal_text
 from tightrope.errors import InputError
 from tightrope.numerics.checks import check_integer
@@ -258,7 +259,7 @@ def _print_result(found: Finding | OneRun, verdict: Verdict | None, as_json: boo
         "confidence": found.confidence,
         "epsilon": [{"delta": delta, "at_least": found.epsilon(delta)} for delta in DELTAS],
         "total_variation": eta,
-        "attack_success": (1 + eta) / 2,
+        "attack_success": attack_success_of(eta),
     }
     if isinstance(found, OneRun):
         scope, guess = "each bound separately", "whether a canary is included"

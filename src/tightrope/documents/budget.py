@@ -309,6 +309,18 @@ def _checked_between(name: str, value: object, low: str, high: str) -> Decimal:
     return exact
 
 
+def attack_success_of(total_variation: float, *, is_bound: bool = False) -> float:
+    """Return (1 + η)/2, the largest success rate of an attacker with an even prior, as the nearest double.
+
+    ``is_bound``: η is an upper bound to which nothing was added for rounding, so that the result is one double larger.
+
+    >>> attack_success_of(0.3), attack_success_of(0.3, is_bound=True), attack_success_of(1.0, is_bound=True)
+    (0.65, 0.6500000000000001, 1.0)
+    """
+    success = (1 + total_variation) / 2
+    return min(1.0, math.nextafter(success, 2.0)) if is_bound else success
+
+
 @dataclass(frozen=True, slots=True)
 class Guarantee:
     """(ε, δ)-privacy with total variation η (GI; theory §1).
@@ -345,7 +357,7 @@ class Guarantee:
     @property
     def attack_success(self) -> float:
         """Return the largest success rate of an attacker with an even prior: (1 + η)/2."""
-        return (1 + self.total_variation) / 2
+        return attack_success_of(self.total_variation)
 
     def explain(self) -> str:
         """Return the guarantee in one plain paragraph, and a picture of 100 guesses; every number is rounded up.

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, TypedDict
 
-from tightrope.documents.budget import Budget, float_at_most, printed_float_at_most
+from tightrope.documents.budget import Budget, attack_success_of, float_at_most, printed_float_at_most
 from tightrope.documents.escaping import A_PERSON, escape_control_chars
 from tightrope.documents.privacy_unit import PrivacyUnit
 from tightrope.documents.wording import DELTA_SIZE_ADVICE, DELTA_TOO_LARGE, AttackWording, large_delta_text
@@ -123,7 +122,7 @@ class Settings(TypedDict):
 
 def attack_success_of_loss(loss: PrivacyLoss) -> float:
     """Return an attacker's probability to guess right, (1 + η)/2 with the total variation η, rounded up."""
-    return min(1.0, math.nextafter((1 + loss.total_variation()) / 2, 2.0))
+    return attack_success_of(loss.total_variation(), is_bound=True)
 
 
 def attacker_wording(loss: PrivacyLoss, person: PrivacyUnit) -> str:

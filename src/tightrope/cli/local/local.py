@@ -16,6 +16,7 @@ from tightrope.channels import Channel
 from tightrope.cli.local import perturb, plan
 from tightrope.cli.options import AsJson, command_from_dataclass
 from tightrope.cli.output import echo_lines, print_json
+from tightrope.documents.budget import attack_success_of
 from tightrope.documents.numbers import UP, percent_text, terminal_text
 from tightrope.errors import InputError
 
@@ -56,7 +57,7 @@ def check(matrix_path: MatrixPath, delta: Delta = 0.0, as_json: AsJson = False) 
         "delta": delta,
         "epsilon_at_delta": channel.guarantee(delta).epsilon,
         "total_variation": eta,
-        "guess": (1 + eta) / 2,
+        "guess": attack_success_of(eta),
         "kl_contraction": channel.kl_contraction,
         "capacity": channel.channel_capacity().upper,
     }

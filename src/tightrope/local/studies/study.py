@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
+from tightrope.documents.budget import attack_success_of
 from tightrope.documents.document import plain_data
 from tightrope.documents.escaping import toml_value
 from tightrope.documents.study import (
@@ -366,7 +367,7 @@ def privacy_facts(study: Study) -> Privacy:
                 epsilon=loss.epsilon(REPEATED_DELTA),
                 delta=REPEATED_DELTA,
                 total_variation=eta,
-                attack_success=(1 + eta) / 2,
+                attack_success=attack_success_of(eta),
             )
         )
     return Privacy(
