@@ -63,11 +63,10 @@ class NoiseTails:
             points_after * (points_after + 1) / 2,
             (m * (m - 1) - (m - 1 - points_after) * (m - points_after)) / 2,
         )
-        tail_before, tail_at, tail_after = (
-            self._absolute_tail_probability(y - 1),
-            self._absolute_tail_probability(y),
-            self._absolute_tail_probability(y + 1),
-        )
+        # P(Y > y − 1), P(Y > y), P(Y > y + 1) from one index: the table between the value at −1 and its last one.
+        tails: Floats = np.concatenate([[1 - self.table[0]], self.table, self.table[-1:], self.table[-1:]])
+        index = np.minimum(y, len(self.table)).astype(np.int64)
+        tail_before, tail_at, tail_after = tails[index], tails[index + 1], tails[index + 2]
         cell = (tail_before - tail_at) * weight_before + (tail_at - tail_after) * weight_after
         tail = (cell + (m * m - m * (m - 1) / 2) * tail_at + m * (m - 1) / 2 * tail_after) / (m * m)
         return np.where(at < 0, 1 - tail, tail)
@@ -77,11 +76,6 @@ class NoiseTails:
         x = np.floor(at + 0.5)
         fraction = at + 0.5 - x
         return (1 - fraction) * self.tail_probability(x - 1) + fraction * self.tail_probability(x)
-
-    def _absolute_tail_probability(self, y: Floats) -> Floats:
-        """Return P(Y > y) for integers y ≥ −1."""
-        tails = self.table[np.minimum(np.maximum(y, 0), len(self.table) - 1).astype(np.int64)]
-        return np.where(y < 0, 1 - self.table[0], tails)
 
 
 # The noise of two numbers of one group, independent or drawn from one box: bounds on P(|X − mY| > width).

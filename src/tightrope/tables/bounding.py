@@ -1,9 +1,9 @@
 """Contribution bounding: which rows of a person are not used.
 
-Which rows of a person are used depends on that person's rows only. Then adding or removing a person changes every
-total by exactly that person's used rows. Therefore rows are ordered by a hash of their own content; the order of the
-scan, row numbers and other people's rows have no effect. Rows are dropped only for persons who exceed a bound, and
-whether a person does also depends on that person's rows alone.
+Which rows of a person are used depends on the plan and that person's rows only. Then adding or removing a person
+changes every total by exactly that person's used rows. Therefore rows are ordered by a hash of their own content; the
+order of the scan, row numbers and other people's rows have no effect. Rows are dropped only for persons who exceed a
+bound, and whether a person does also depends on that person's rows alone.
 
 Bounding works on projected rows: ``person``, ``key0, key1, ...`` (or ``number`` for given keys) and one small
 contribution per measure, ``value0, value1, ...``. Users' column names do not occur after ``project_rows``.
@@ -68,6 +68,10 @@ class ProjectedRows:
         other_columns = [table[name] for name in table.columns if name not in self.keys]
         return ProjectedRows(joined.select(*other_columns, keys["number"]), ("number",), self.values)
 
+    def with_all_cells(self) -> ProjectedRows:
+        """Return the rows that are in a cell, if the one key column is the cell's number."""
+        return self.with_table(self.table.filter(self.table[self.keys[0]].notnull()))
+
 
 def used_columns(request: Request) -> tuple[str, ...]:
     """Return the columns of the user's table that a request reads, each once, in a fixed order."""
@@ -112,7 +116,7 @@ def project_rows(
 
     ``types`` are the source's types, in which keys are given. Contributions have 128 bits if ``wide``. Rows without a
     person, and rows for which the condition is not true, are dropped. With given keys, rows of other keys are dropped
-    and the key columns are replaced by one, the key's number.
+    and the key columns are replaced by one, the key's number; if the keys are all cells, cells are these numbers.
     """
     source, names = filter_source(source, request), tuple(f"key{index}" for index in range(len(request.by)))
     value = request.person_value
@@ -142,6 +146,8 @@ def project_rows(
     rows = ProjectedRows(projected, names, tuple(values))
     if request.keys is None or not request.by:
         return rows, None
+    if request.lists_all_cells:
+        return rows.with_all_cells(), None
     key_types = tuple(
         types[term] if isinstance(term, str) else keys[name].type()
         for name, term in zip(names, request.by, strict=True)
@@ -309,39 +315,49 @@ def row_bound_decides(bounds: ContributionBounds, *, grouped: bool) -> bool:
     return not (_limits_rows_in_group(bounds) or (grouped and bounds.max_groups < bounds.max_rows))
 
 
-def select_dropped_rows(rows: ProjectedRows, bounds: ContributionBounds) -> ir.Table:
-    """Return the rows that are not used; ``rows`` must contain all rows of each person in it.
+def order_rows_of_persons(rows: ProjectedRows) -> ProjectedRows:
+    """Return the rows with a ``position``: 0, 1, ... among the rows of their person, by a hash of person and content.
 
-    Used are, for each person, the first ``max_groups`` groups by the hash of person and group; in each of these the
-    first ``max_rows_per_group`` rows by the hash of the row; and of those the first ``max_rows``, by the same hash.
+    ``rows`` must contain all rows of each person in it.
     """
     # Identical rows of a person are distinguished by a running number, `copy`. Without it a hundred equal rows would
     # be used or dropped together, and rare rows be used far too often. Which of the equal rows has which number has
     # no effect, because they are equal.
+    table, content = rows.table, ("person", *rows.keys, *rows.values)
+    copies = table.mutate(copy=load_library("ibis").row_number().over(group_by=[table[name] for name in content]))
+    hashed = copies.mutate(row_hash=_hash_columns([copies[name] for name in (*content, "copy")]))
+    return renumber_positions(rows.with_table(hashed), row_order(hashed, rows))
+
+
+def renumber_positions(rows: ProjectedRows, order: Sequence[ir.Column] = ()) -> ProjectedRows:
+    """Return the rows with the positions 0, 1, ... of each person's rows, in this order or that of their positions."""
     table = rows.table
-    content = [table[name] for name in ("person", *rows.keys, *rows.values)]
-    copies = table.mutate(copy=load_library("ibis").row_number().over(group_by=content))
-    names = ("person", *rows.keys, *rows.values, "copy")
-    hashed = copies.mutate(
-        row_hash=_hash_columns([copies[name] for name in names]),
-        group_hash=_hash_columns([copies[name] for name in ("person", *rows.keys)]),
-    )
+    position = load_library("ibis").row_number().over(group_by=table["person"], order_by=[*order] or table["position"])
+    columns = {name: table[name] for name in ("person", *rows.keys, *rows.values)}
+    return rows.with_table(table.select(**columns, position=position))
+
+
+def select_dropped_rows(rows: ProjectedRows, bounds: ContributionBounds) -> ir.Table:
+    """Return the rows that are not used; ``rows`` must contain all rows of each person in it, with their positions.
+
+    Used are, for each person, the first ``max_groups`` groups by the hash of person and group; in each of these the
+    first ``max_rows_per_group`` rows by position; and of those the first ``max_rows``.
+    """
+    ibis, table = load_library("ibis"), rows.table
     # Rows that exceed a bound on groups, if there is such a bound, come after all others of their person.
-    ibis = load_library("ibis")
     within_bounds = []
     if rows.keys and bounds.max_groups < bounds.max_rows:
-        group_rank = ibis.dense_rank().over(group_by=hashed["person"], order_by=group_order(hashed, rows))
+        table = table.mutate(group_hash=_hash_columns([table[name] for name in ("person", *rows.keys)]))
+        group_rank = ibis.dense_rank().over(group_by=table["person"], order_by=group_order(table, rows))
         within_bounds.append(group_rank < bounds.max_groups)
     if _limits_rows_in_group(bounds):
-        group = [hashed[name] for name in ("person", *rows.keys)]
-        rank_in_group = ibis.row_number().over(group_by=group, order_by=row_order(hashed, rows))
+        group = [table[name] for name in ("person", *rows.keys)]
+        rank_in_group = ibis.row_number().over(group_by=group, order_by=table["position"])
         within_bounds.append(rank_in_group < bounds.max_rows_per_group)
     if not within_bounds:
-        rank = ibis.row_number().over(group_by=hashed["person"], order_by=row_order(hashed, rows))
-        ranked = hashed.mutate(rank=rank)
-        return ranked.filter(ranked["rank"] >= bounds.max_rows)
-    marked = hashed.mutate(beyond_group_bounds=~reduce(and_, within_bounds))
-    order = [marked["beyond_group_bounds"], *row_order(marked, rows)]
+        return table.filter(table["position"] >= bounds.max_rows)
+    marked = table.mutate(beyond_group_bounds=~reduce(and_, within_bounds))
+    order = [marked["beyond_group_bounds"], marked["position"]]
     ranked = marked.mutate(rank=ibis.row_number().over(group_by=marked["person"], order_by=order))
     return ranked.filter((ranked["rank"] >= bounds.max_rows) | ranked["beyond_group_bounds"])
 

@@ -11,6 +11,7 @@ from tightrope.errors import InputError
 from tightrope.numerics import checks
 from tightrope.tables.expressions.expression import Term
 from tightrope.tables.expressions.leaves import PersonValue, find_person_value
+from tightrope.tables.expressions.rounding import Cell
 
 MAX_FIXED_POINT = 2**62
 """Largest fixed-point value of one row: the difference of any two still fits in 64 bits."""
@@ -261,6 +262,12 @@ class Request:
     def group_terms(self) -> tuple[Term, ...]:
         """The terms of ``by`` that are values of rows, not of persons."""
         return tuple(term for term in self.by if find_person_value(term) is None)
+
+    @property
+    def lists_all_cells(self) -> bool:
+        """Return whether the keys are the numbers of all cells of one term, which has no other values but NULL."""
+        cell = self.by[0] if len(self.by) == 1 else None
+        return isinstance(cell, Cell) and self.keys == tuple(zip(range(cell.cell_count)))
 
     def _check_row_count_steps(self) -> None:
         steps = self.row_count_steps

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from operator import add
 from typing import TYPE_CHECKING, Any
@@ -16,10 +15,10 @@ from tightrope.tables.backends.column_types import DIGEST, decode_key, person_id
 from tightrope.tables.backends.registry import backend_for
 from tightrope.tables.bounding import ProjectedRows, check_request, row_bound_decides
 from tightrope.tables.engine_calls import engine_call
-from tightrope.tables.expressions.expression import engine_column, term_facts
+from tightrope.tables.expressions.expression import Term, engine_column, term_facts
 from tightrope.tables.expressions.tree import SourceRows
 from tightrope.tables.group_keys import Key, key_sort_order
-from tightrope.tables.memory import check_row_memory
+from tightrope.tables.memory import MAX_ROW_BYTES, check_row_memory, row_memory_bytes
 from tightrope.tables.request import ContributionBounds, DistinctCount, GroupTotals, Measure, Request
 from tightrope.tables.schema import Schema
 
@@ -36,39 +35,111 @@ ROW_COUNT = Request((), None, ContributionBounds(None, 1, 1, 1), (Measure("rows"
 
 
 @dataclass(frozen=True, slots=True)
-class OverBoundPersons:
-    """The persons of a snapshot who exceed a bound, found once for all requests with the same bound.
+class SharedRows:
+    """Requests for the same rows under the same bound on a person's number of rows, and all their columns together.
 
-    Rows are counted before a request's condition and keys are applied, so that some persons may be within the bound
-    afterwards. That has no effect, because bounding drops none of their rows. ``stack`` drops the tables at the end.
+    The rows of persons over the bound are hashed once for all of them, with the columns of all. ``combined`` is the
+    request for these columns, and ``positions`` are their positions in it by term or measure.
+    """
+
+    members: tuple[Request, ...]
+    combined: Request
+    positions: Mapping[tuple[object, ...], int]
+
+    @classmethod
+    def from_requests(cls, members: tuple[Request, ...]) -> SharedRows:
+        """Combine the columns of requests. A key is projected as the value of a distinct count, which is the same."""
+        columns: dict[tuple[object, ...], Measure] = {}
+        for request in members:
+            keys = [DistinctCount("key", term, None) for term in request.by]
+            for measure in (*keys, *(measure for measure in request.measures if measure.column is not None)):
+                columns.setdefault(_column_identity(measure), replace(measure, name=f"column {len(columns)}"))
+        bounds, where = _row_bound_only(members[0].bounds), members[0].where
+        measures = tuple(columns.values()) or (Measure("rows", None, None),)
+        return cls(
+            members,
+            Request((), None, bounds, measures, where),
+            {identity: index for index, identity in enumerate(columns)},
+        )
+
+    def select_columns(self, rows: ProjectedRows, request: Request) -> ProjectedRows:
+        """Return the columns of one member, as ``project_rows`` names them, and the rows' positions."""
+        keys = {f"key{index}": self.positions[_column_identity(term)] for index, term in enumerate(request.by)}
+        values = {
+            f"value{index}": self.positions[_column_identity(measure)]
+            for index, measure in enumerate(request.measures)
+            if measure.column is not None
+        }
+        columns = {name: rows.table[f"value{position}"] for name, position in (keys | values).items()}
+        table = rows.table.select(person=rows.table["person"], position=rows.table["position"], **columns)
+        return ProjectedRows(table, tuple(keys), tuple(values))
+
+
+def _column_identity(column: Measure | Term) -> tuple[object, ...]:
+    """Return what distinguishes a column of projected rows: its term, or how it is measured."""
+    if not isinstance(column, Measure):
+        return (DistinctCount, column, None, None)
+    return (type(column), column.column, column.fixed_point, column.second_column)
+
+
+def share_rows(requests: Iterable[Request], schema: Schema) -> tuple[SharedRows, ...]:
+    """Return the requests whose rows of persons over a bound are hashed together.
+
+    They have the same condition, list no keys but all cells, and their columns fit in one hashed text. Rows under
+    different conditions, or of listed keys, stay apart, because they may be few.
+    """
+    groups: dict[tuple[ContributionBounds, Term | None], list[SharedRows]] = {}
+    for request in dict.fromkeys(requests):
+        if not _row_bound_decides(request) or (request.by and request.keys is not None and not request.lists_all_cells):
+            continue
+        groups_of_rows = groups.setdefault((_row_bound_only(request.bounds), request.where), [])
+        last = groups_of_rows[-1].members if groups_of_rows else ()
+        together = SharedRows.from_requests((*last, request))
+        fits = len(together.positions) < bounding.COLUMNS_PER_TEXT - 1  # next to the person and the number of a copy
+        if last and fits and row_memory_bytes(together.combined, schema) <= MAX_ROW_BYTES:
+            groups_of_rows[-1] = together
+        else:
+            groups_of_rows.append(SharedRows.from_requests((request,)))
+    return tuple(shared for row_groups in groups.values() for shared in row_groups if len(shared.members) > 1)
+
+
+@dataclass(frozen=True, slots=True)
+class OverBoundPersons:
+    """The persons of a snapshot who exceed a bound, and their rows, found once for all requests that share them.
+
+    Rows are counted before a request's keys are applied, and before its condition unless all requests with the same
+    bound have it, so that some persons may be within the bound afterwards. That has no effect, because bounding drops
+    none of their rows. ``stack`` drops the tables at the end.
     """
 
     backend: BaseBackend
     rows: SourceRows
-    shared_bounds: frozenset[ContributionBounds]
+    conditions: Mapping[ContributionBounds, Term | None]
+    """The condition under which rows are counted, by the bound on a person's number of rows."""
+    shared_rows: tuple[SharedRows, ...]
     stack: ExitStack
     _persons_by_bounds: dict[ContributionBounds, ir.Table] = field(default_factory=dict)
+    _rows_by_requests: dict[tuple[Request, ...], ProjectedRows] = field(default_factory=dict)
 
     @classmethod
     def from_requests(
         cls, backend: BaseBackend, rows: SourceRows, requests: Sequence[Request], stack: ExitStack
     ) -> OverBoundPersons:
-        """Build for the bounds on a person's number of rows that several requests share."""
-        counts = Counter(
-            _row_bound_only(request.bounds)
-            for request in requests
-            if request.bounds.person_column is not None
-            and request.person_value is None
-            and row_bound_decides(request.bounds, grouped=bool(request.by))
-        )
-        return cls(backend, rows, frozenset(bounds for bounds, count in counts.items() if count > 1), stack)
+        """Build for the requests for which a person's number of rows decides."""
+        conditions: dict[ContributionBounds, Term | None] = {}
+        for request in filter(_row_bound_decides, requests):
+            bounds = _row_bound_only(request.bounds)
+            is_common = conditions.setdefault(bounds, request.where) == request.where
+            conditions[bounds] = request.where if is_common else None
+        shared_rows = share_rows(requests, rows.schema) if conditions else ()
+        return cls(backend, rows, conditions, shared_rows, stack)
 
     @contextmanager
-    def find_persons(self, projected: ProjectedRows, bounds: ContributionBounds) -> Iterator[ir.Table]:
+    def find_persons(self, projected: ProjectedRows, request: Request) -> Iterator[ir.Table]:
         """Yield a table (column ``person``) of all persons who exceed a bound in these rows, and perhaps of others."""
-        row_bound = _row_bound_only(bounds)
-        if row_bound not in self.shared_bounds or not row_bound_decides(bounds, grouped=bool(projected.keys)):
-            with self._materialize_persons(self._persons_over_bound(projected, bounds)) as persons:
+        row_bound = _row_bound_only(request.bounds)
+        if row_bound not in self.conditions or not _row_bound_decides(request):
+            with self._materialize_persons(self._persons_over_bound(projected, request.bounds)) as persons:
                 yield persons
             return
         if row_bound not in self._persons_by_bounds:
@@ -86,9 +157,11 @@ class OverBoundPersons:
         return bounding.persons_over_bound(rows, bounds)
 
     def _person_column(self, bounds: ContributionBounds) -> ProjectedRows:
-        """Return the person column of all rows that belong to a person."""
+        """Return the person column of all rows that belong to a person and meet the common condition."""
+        request = Request((), None, bounds, (Measure("rows", None, None),), self.conditions[bounds])
+        source = bounding.filter_source(self.rows, request)
         assert bounds.person_column is not None  # noqa: S101 - a request without persons has no bound
-        people = self.rows.table.select(person=person_identity(engine_column(bounds.person_column, self.rows)))
+        people = source.table.select(person=person_identity(engine_column(bounds.person_column, source)))
         return ProjectedRows(people.filter(people["person"].notnull()), (), ())
 
     def _materialize_persons(self, persons: ir.Table) -> AbstractContextManager[ir.Table]:
@@ -99,15 +172,46 @@ class OverBoundPersons:
 
         The projected rows are scanned three times: for the persons who exceed a bound, for these persons' rows, and for
         all totals, a plain GROUP BY. The first two results are temporary tables, because in one query DuckDB would keep
-        a copy of all projected rows.
+        a copy of all projected rows. Requests that share rows scan them once.
         """
-        backend = self.backend
-        with self.find_persons(projected, request.bounds) as persons:
+        shared = next((shared for shared in self.shared_rows if request in shared.members), None)
+        if shared is not None:
+            rows = shared.select_columns(self._ordered_rows(shared), request)
+            if request.lists_all_cells:
+                rows = bounding.renumber_positions(rows.with_all_cells())
+            dropped = projected.with_table(bounding.select_dropped_rows(rows, request.bounds))
+            return _compute_totals(self.backend, projected, dropped, request)
+        with self._copy_rows(projected, request) as rows:
+            ordered = bounding.order_rows_of_persons(rows)
+            dropped = projected.with_table(bounding.select_dropped_rows(ordered, request.bounds))
+            return _compute_totals(self.backend, projected, dropped, request)
+
+    @contextmanager
+    def _copy_rows(self, projected: ProjectedRows, request: Request) -> Iterator[ProjectedRows]:
+        """Yield a copy of the rows of the persons who exceed a bound."""
+        with self.find_persons(projected, request) as persons:
             candidates = projected.table.semi_join(persons, "person")
             step = "copy the rows of persons who exceed a bound"
-            with backend_for(backend).materialize_table(step, backend, candidates) as rows:
-                dropped = projected.with_table(bounding.select_dropped_rows(projected.with_table(rows), request.bounds))
-                return _compute_totals(backend, projected, dropped, request)
+            with backend_for(self.backend).materialize_table(step, self.backend, candidates) as rows:
+                yield projected.with_table(rows)
+
+    def _ordered_rows(self, shared: SharedRows) -> ProjectedRows:
+        """Return the rows of persons over the bound, with the columns of all these requests and their positions."""
+        if shared.members not in self._rows_by_requests:
+            wide = not backend_for(self.backend).has_wide_sums
+            projected, _ = bounding.project_rows(self.rows, {}, shared.combined, wide=wide)
+            with self._copy_rows(projected, shared.combined) as copied:
+                ordered = bounding.order_rows_of_persons(copied)
+                step = "order the rows of persons who exceed a bound"
+                table = backend_for(self.backend).materialize_table(step, self.backend, ordered.table)
+                self._rows_by_requests[shared.members] = ordered.with_table(self.stack.enter_context(table))
+        return self._rows_by_requests[shared.members]
+
+
+def _row_bound_decides(request: Request) -> bool:
+    """Return whether rows are bounded, and a person's number of rows decides which persons exceed a bound."""
+    has_rows_of_persons = request.bounds.person_column is not None and request.person_value is None
+    return has_rows_of_persons and row_bound_decides(request.bounds, grouped=bool(request.by))
 
 
 def _row_bound_only(bounds: ContributionBounds) -> ContributionBounds:
@@ -145,6 +249,8 @@ def collect_totals(
         # By number, because Python compares both instants of the hour that is repeated in autumn as equal.
         by_number = _arrange_groups([(number,) for number in range(len(given.keys))], totals_by_key, request)
         return GroupTotals(given.keys, by_number.values)
+    if request.keys is not None and request.lists_all_cells:
+        return _arrange_groups(request.keys, totals_by_key, request)
     kinds = [term_facts(term, schema).kind for term in request.by]
     texts = _texts_by_digest(backend, bounding.filter_source(source, request), request, totals_by_key)
     decoded = {}
