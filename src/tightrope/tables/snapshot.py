@@ -90,7 +90,9 @@ def share_rows(requests: Iterable[Request], schema: Schema) -> tuple[SharedRows,
     """
     groups: dict[tuple[ContributionBounds, Term | None], list[SharedRows]] = {}
     for request in dict.fromkeys(requests):
-        if not _row_bound_decides(request) or (request.by and request.keys is not None and not request.lists_all_cells):
+        counts_rows = request.bounds.person_column is not None and not request.row_count_steps
+        keeps_all_keys = not request.by or request.keys is None or request.lists_all_cells
+        if not (counts_rows and keeps_all_keys and _row_bound_decides(request)):
             continue
         groups_of_rows = groups.setdefault((_row_bound_only(request.bounds), request.where), [])
         last = groups_of_rows[-1].members if groups_of_rows else ()
@@ -127,7 +129,9 @@ class OverBoundPersons:
     ) -> OverBoundPersons:
         """Build for the requests for which a person's number of rows decides."""
         conditions: dict[ContributionBounds, Term | None] = {}
-        for request in filter(_row_bound_decides, requests):
+        for request in requests:
+            if request.bounds.person_column is None or not _row_bound_decides(request):
+                continue
             bounds = _row_bound_only(request.bounds)
             is_common = conditions.setdefault(bounds, request.where) == request.where
             conditions[bounds] = request.where if is_common else None
@@ -209,9 +213,8 @@ class OverBoundPersons:
 
 
 def _row_bound_decides(request: Request) -> bool:
-    """Return whether rows are bounded, and a person's number of rows decides which persons exceed a bound."""
-    has_rows_of_persons = request.bounds.person_column is not None and request.person_value is None
-    return has_rows_of_persons and row_bound_decides(request.bounds, grouped=bool(request.by))
+    """Return whether a person's number of rows, as they are in the table, decides who exceeds a bound."""
+    return request.person_value is None and row_bound_decides(request.bounds, grouped=bool(request.by))
 
 
 def _row_bound_only(bounds: ContributionBounds) -> ContributionBounds:
