@@ -223,7 +223,7 @@ JOBS: dict[str, JobTruth] = {
     "revenue_by_year": JobTruth(
         "fares",
         lambda t: {
-            "sum_fare * passen_by_year": keyed((t["fare"] * t["passen"]).clip(0, 500_000).groupby(t["year"]).sum())
+            "sum_fare * passen_by_year": keyed((t["fare"] * t["passen"]).clip(0, 1_000_000).groupby(t["year"]).sum())
         },
         None,
     ),

@@ -1,4 +1,4 @@
-"""What do the airlines earn a day in each year, within 6.5 million dollars?"""
+"""What do the airlines earn a day in each year (each route up to a million dollars, ± 12.5 million of noise)?"""
 
 from pathlib import Path
 
@@ -15,7 +15,12 @@ session = tr.Session(
 plan = session.plan(
     [
         tr.sum(
-            "fare * passen", bounds=(0, 500_000), by="year", keys=YEARS, unit="dollars a day", margin_of_error=6_500_000
+            "fare * passen",
+            bounds=(0, 1_000_000),  # noise and clamping together err least: 3 to 6 routes a year are above it
+            by="year",
+            keys=YEARS,
+            unit="dollars a day",
+            margin_of_error=12_500_000,
         )
     ]
 )

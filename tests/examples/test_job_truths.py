@@ -53,7 +53,7 @@ def test_a_title_states_how_many_rows_of_a_unit_count(name: str, tmp_path: Path)
     plan_path = write_job(name, tmp_path, bounded_table(name))
     document = load_plan_file(plan_path).make_plan().document()
     rows = JOBS[name].rows
-    assert all(f"(at most {rows} rows of each aircraft count" in answer.label for answer in document.answers)
+    assert all(f"(using at most {rows} rows per aircraft" in answer.label for answer in document.answers)
 
 
 def test_the_wide_file_has_67_columns() -> None:

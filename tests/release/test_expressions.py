@@ -124,7 +124,7 @@ def test_derived_columns_are_measured(flights: pd.DataFrame) -> None:
     for answer, exact in zip(answers, truth, strict=True):
         row = answer.rows[0]
         assert near(row["value"], float(exact), row["upper"] - row["value"])
-    assert "clip(delay, 10, 20) between 10 and 20" in answers["clipped"].about["question"]
+    assert "clip(delay, 10, 20) (clamped to [10, 20])" in answers["clipped"].about["question"]
 
 
 @pytest.mark.parametrize(

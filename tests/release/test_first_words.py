@@ -132,7 +132,7 @@ def test_a_median_says_what_it_is_without_rows() -> None:
 
 def test_what_is_no_human_is_not_called_a_person_in_a_title() -> None:
     plan = visits(privacy_unit=("Patient ID", "an aircraft")).plan([tr.count_distinct(by="urgent")])
-    assert plan.to_data()["answers"][0]["question"] == "number of persons (each an aircraft) by urgent"
+    assert plan.to_data()["answers"][0]["question"] == "aircraft count by urgent"
     assert visits().plan([tr.count_distinct()]).to_data()["answers"][0]["question"] == "number of persons"
 
 

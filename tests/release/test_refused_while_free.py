@@ -65,9 +65,9 @@ def test_answers_show_themselves_in_a_few_words(session: tr.Session) -> None:
     assert str(answers) == repr(answers)
     assert repr(answers).splitlines() == [
         "<Answers: epsilon 1 at delta 1e-06, .certificate holds the guarantee>",
-        "<Answer 'count_by_carrier': Number of rows by carrier (at most 2 rows of each aircraft count); "
+        "<Answer 'count_by_carrier': Number of rows by carrier (using at most 2 rows per aircraft); "
         "2 groups in .to_pandas()>",
-        "<Answer 'count': Number of rows (at most 2 rows of each aircraft count); one value in .to_pandas()>",
+        "<Answer 'count': Number of rows (using at most 2 rows per aircraft); one value in .to_pandas()>",
     ]
 
 

@@ -19,7 +19,7 @@ from tightrope.reporting.wording.answers import shown_answers
 from tightrope.reporting.wording.sentences import answer_heading, bias_statements, left_out_text
 
 BUDGET = tr.Budget(epsilon=8, delta="1e-8")
-COUNTED = "at most 3 rows of each aircraft count"
+COUNTED = "using at most 3 rows per aircraft"
 
 
 def flights() -> pd.DataFrame:
@@ -44,10 +44,10 @@ def answers() -> Answers:
 TITLES = {
     "rows": f"Number of rows ({COUNTED})",
     "titled": f"Flights by year ({COUNTED})",
-    "spread": "Number of rows by year (at most 2 rows of each aircraft count, at most 1 in each group)",
-    "planes": "Number of persons (each an aircraft)",
-    "in_three": "Number of persons (each an aircraft) by year (each aircraft counts in at most 3 groups)",
-    "in_all": "Number of persons (each an aircraft) by year",
+    "spread": "Number of rows by year (using at most 2 rows per aircraft, 1 per group)",
+    "planes": "Aircraft count",
+    "in_three": "Aircraft count by year (each aircraft counts in at most 3 groups)",
+    "in_all": "Aircraft count by year",
     "years": f"Number of different values of year ({COUNTED})",
 }
 

@@ -139,7 +139,7 @@ def _print_result(document: PlannedRelease, forecast: LedgerForecast, path: str)
     echo_lines(document.attacker, neighbors_text(document.neighbors))
     shared = shared_answer_notes(document.answers)
     for answer in document.answers:
-        _show_answer(answer, document.answers, shared)
+        _show_answer(answer, document, shared)
     if shared:
         echo_heading("All answers")
         echo_lines(*(f"note: {note}" for note in shared))
@@ -180,12 +180,15 @@ def _unused_rows_warning(document: PlannedRelease, path: str) -> list[str]:
     ]
 
 
-def _show_answer(answer: PlannedAnswer, answers: Sequence[PlannedAnswer], shared: Sequence[str]) -> None:
+def _show_answer(answer: PlannedAnswer, document: PlannedRelease, shared: Sequence[str]) -> None:
     from tightrope.release.plan_text import alone_text
 
+    noun = document.neighbors.noun
     echo_heading(f"{escape_control_chars(answer.name)}: {displayed_title(answer)}")
-    echo_lines(f"{meaning_text(answer.meaning, answer.over)}.")
-    noises = (f"{noise_label(noise, answer, answers)}: {family_text(noise.family)}" for noise in answer.noise)
+    echo_lines(f"{meaning_text(answer.meaning, answer.over)}.", *([answer.clamping] if answer.clamping else []))
+    noises = (
+        f"{noise_label(noise, answer, document.answers, noun)}: {family_text(noise.family)}" for noise in answer.noise
+    )
     echo_lines(f"noise on the {'; on the '.join(noises)}")
     error = answer.error
     if error.half_width_95 is not None:

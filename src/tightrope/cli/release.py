@@ -211,7 +211,7 @@ def _print_answer(result: ReleaseResult, answer: Answer, folder: Path) -> None:
     """Print the first groups of an answer as a table, with the sentences on what it is about."""
     echo_heading(sentences.answer_heading(answer))
     left_out = sentences.left_out_text(result, answer.name)
-    echo_lines(*([left_out] if left_out else []), sentences.question_sentence(answer))
+    echo_lines(*filter(None, (left_out, sentences.question_sentence(answer), answer.clamping)))
     if not answer.rows:
         echo_lines(sentences.NOTHING_SHOWN)
         return
@@ -239,7 +239,7 @@ def _print_answers(result: ReleaseResult, folder: Path, entries_before: int, *, 
         # The bias from limiting rows and clamping values, if the plan estimates it.
         found = bias_statements(result)
         if found:
-            echo_heading("Bias from limiting rows and clamping values")
+            echo_heading(sentences.bias_heading(result))
             echo_lines(*(f"{statement} ({answers})" for statement, answers in found))
         words = privacy_promise(result.certificate)
         echo_heading("Privacy guarantee")

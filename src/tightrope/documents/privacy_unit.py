@@ -9,6 +9,18 @@ from tightrope.documents.escaping import A_PERSON, escape_control_chars, unit_no
 POPULATION = "Statistics about a population can tell something about {one}, whether {whether}."
 
 
+def unit_count_text(means: str) -> str:
+    """Return the name of a count of privacy units, given their noun with its article: its plural is not declared.
+
+    >>> unit_count_text("an aircraft"), unit_count_text("a person"), unit_count_text("a patient of a clinic")
+    ('aircraft count', 'number of persons', 'number of units (each a patient of a clinic)')
+    """
+    if means == A_PERSON:
+        return "number of persons"
+    noun = unit_noun(escape_control_chars(means))
+    return f"number of units (each {escape_control_chars(means)})" if " " in noun else f"{noun} count"
+
+
 @dataclass(frozen=True, slots=True)
 class PrivacyUnit:
     """Whose presence a guarantee hides: the column that identifies them, their contribution bounds, and a noun.
@@ -66,8 +78,20 @@ class PrivacyUnit:
         )
 
     @property
+    def declared_limits_text(self) -> str:
+        """Return the declared contribution bounds in one line, without those that follow from another one.
+
+        >>> PrivacyUnit("tail", 53, 53, 53, "an aircraft").declared_limits_text
+        'declared limit: at most 53 rows per aircraft'
+        >>> PrivacyUnit("id", 4, 1, 4, "a route").declared_limits_text
+        'declared limits: at most 4 rows per route, 1 per group'
+        """
+        text = self.used_rows_text().removeprefix("using ")
+        return f"declared limit{'s' if ', ' in text else ''}: {text}" if text else ""
+
+    @property
     def limits_text(self) -> list[str]:
-        """Return the contribution bounds in words."""
+        """Return the contribution bounds in words. Digests in ledgers contain them, so that they stay the same."""
         bounds = (
             (self.max_rows, "row", ""),
             (self.max_groups, "group", ""),
@@ -86,9 +110,9 @@ class PrivacyUnit:
         answer counts units, each once per group.
 
         >>> PrivacyUnit("tail", 60, 20, 3, "an aircraft").used_rows_text()
-        'at most 60 rows of each aircraft count, at most 20 in each group, in at most 3 groups'
+        'using at most 60 rows per aircraft, 20 per group, in at most 3 groups'
         >>> PrivacyUnit("id", 1).used_rows_text(), PrivacyUnit(None).used_rows_text()
-        ('at most 1 row of each person counts', '')
+        ('using at most 1 row per person', '')
         >>> PrivacyUnit("id", 4, 1, 4).used_rows_text(counts_units=True)
         'each person counts in at most 4 groups'
         """
@@ -97,12 +121,9 @@ class PrivacyUnit:
         groups_text = "" if self.max_groups is None else f"in at most {_counted(self.max_groups, 'group')}"
         if counts_units:
             return f"each {self.unit_noun} counts {groups_text}"
-        parts = [
-            f"at most {_counted(self.max_rows, 'row')} of each {self.unit_noun} "
-            f"{'count' if self.max_rows > 1 else 'counts'}"
-        ]
+        parts = [f"using at most {_counted(self.max_rows, 'row')} per {self.unit_noun}"]
         if self.max_rows_per_group is not None and self.max_rows_per_group < self.max_rows:
-            parts.append(f"at most {self.max_rows_per_group:,} in each group")
+            parts.append(f"{self.max_rows_per_group:,} per group")
         if self.max_groups is not None and self.max_groups < self.max_rows:
             parts.append(groups_text)
         return ", ".join(parts)

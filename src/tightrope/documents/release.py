@@ -297,7 +297,7 @@ class LedgerEntry(Part, frozen=True, kw_only=True):
             else f"release {self.position} of the dataset {self.dataset!r}"
         )
         scope = " beside the series" if self.of else ""
-        left = f"; left{scope}: {', '.join(limit.limit_text for limit in self.limits)}" if self.limits else ""
+        left = f"; budget left{scope}: {', '.join(limit.limit_text for limit in self.limits)}" if self.limits else ""
         return f"{position}; recorded as entry {self.number} of ledger {self.ledger}{left}"
 
 
@@ -404,6 +404,8 @@ class QuestionPart(Part, frozen=True, kw_only=True):
     """Lower ends of the bands of each key column that is cut into bands, without that of a histogram."""
     k: Counted | None = None
     """The number of largest groups asked for; None for other questions."""
+    clamping: str = ""
+    """How values that are clamped change the answer, and whether that is estimated; empty if none is clamped."""
 
     def __post_init__(self) -> None:
         if (self.keys == "none") != (not self.by):

@@ -31,8 +31,8 @@ from tightrope.documents.privacy_unit import POPULATION, PrivacyUnit
 def title_with_bound(title: str, bound: str) -> str:
     """Return a title for readers, with a capital letter, and the bound on the rows that the answer uses.
 
-    >>> title_with_bound("number of rows", "at most 3 rows of each person count")
-    'Number of rows (at most 3 rows of each person count)'
+    >>> title_with_bound("number of rows", "using at most 3 rows per person")
+    'Number of rows (using at most 3 rows per person)'
     """
     shown = title[:1].upper() + title[1:]
     return f"{shown} ({bound})" if bound else shown

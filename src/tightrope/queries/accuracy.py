@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -14,15 +14,37 @@ from tightrope.queries.statistics import Noise, NoisyStatistic
 
 GROUP_SIZES = (30, 100, 1_000, 10_000)
 """Group sizes for which errors are stated by default."""
-ERROR_STATEMENT = (
-    "With probability at least 95 %, the interval contains the exact statistic (without noise) of the rows that "
-    "were used. It does not include the bias from limiting rows, from clamping, from missing values and from "
-    "suppressed groups."
-)
+BIAS_UNKNOWN = "By how much is unknown: no bias check covers this answer."
+BIAS_ESTIMATED = "The bias check estimates how many values that concerns."
 KNOWN_GROUPS_NOTE = (
     "The groups follow from the question, so all of them are shown. The group None holds missing values and values "
     "below the first edge of a cut."
 )
+
+
+def interval_statement(queries: Sequence[Query], *, compared: bool = False, leaves_out: bool = False) -> str:
+    """Return what the intervals of an answer, or of a comparison of answers, contain, and what they do not cover.
+
+    ``leaves_out``: whether rows beyond a bound on a person's rows are left out.
+
+    >>> from tightrope.queries.count import count
+    >>> print(interval_statement([count()]))  # doctest: +NORMALIZE_WHITESPACE
+    With probability at least 95 %, the interval contains the exact statistic (without noise) of the rows that were
+    used. It covers the noise only, not the sampling error of a study.
+    """
+    sources = {
+        "limiting rows": leaves_out,
+        "clamping": any(query.clamping_effect for query in queries),
+        "missing values": any(query.clamped_columns for query in queries),
+        "suppressed groups": any(query.has_discovered_groups for query in queries),
+    }
+    present = [name for name, is_present in sources.items() if is_present]
+    listed = " and ".join(filter(None, [", ".join(present[:-1]), *present[-1:]]))
+    subject = "exact comparison (without noise) of the statistics" if compared else "exact statistic (without noise)"
+    return (
+        f"With probability at least 95 %, the interval contains the {subject} of the rows that were used. It covers "
+        f"the noise only, not the sampling error of a study{f', nor the bias from {listed}' if present else ''}."
+    )
 
 
 class RemainingNoise(Protocol):
@@ -104,6 +126,13 @@ class Accuracy:
         expected, half_width = expected + step / 2, half_width + step
         errors = {"expected_absolute_error": _finite_or_none(expected), "half_width_95": _finite_or_none(half_width)}
         return {"rows": rows, **errors, "suppressed": suppressed}
+
+    def clamping_text(self, *, has_bias_check: bool) -> str:
+        """Return how clamping changes the answer, and whether that is estimated; empty if no value is clamped."""
+        effect = self.question.clamping_effect
+        if not effect:
+            return ""
+        return f"{effect} {BIAS_ESTIMATED if has_bias_check else BIAS_UNKNOWN} ± covers the noise only."
 
     def reader_notes(self) -> list[str]:
         """Return the notes that readers need to interpret the answers."""

@@ -34,11 +34,22 @@ RangeEnd = float | str | datetime.date
 RANGE_ADVICE = "give the range to which values are clamped, from public knowledge, not from the data"
 
 
-def clamped_text(bounds: tuple[float, float] | None) -> str:
-    """Return " of values clamped to [0, 50]", or nothing without a range."""
-    if bounds is None:
-        return ""
-    return f" of values clamped to [{format_range_end(bounds[0])}, {format_range_end(bounds[1])}]"
+def clamped_text(low: object, high: object) -> str:
+    """Return the range of a column as titles state it.
+
+    >>> clamped_text(0, 500000)
+    ' (clamped to [0, 500000])'
+    """
+    return f" (clamped to [{low}, {high}])"
+
+
+def moved_values_text(low: object, high: object, subject: str = "values") -> str:
+    """Return how values beyond a range are counted.
+
+    >>> moved_values_text(0, 50, "values of age")
+    'values of age above 50 count as 50, those below 0 as 0'
+    """
+    return f"{subject} above {high} count as {high}, those below {low} as {low}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,13 +65,45 @@ class ColumnQuery(Query, ABC):
     """The lowest and highest value, to which values are clamped."""
     term: Term = field(init=False, repr=False)
     """The column, checked."""
+    clamps_values: bool = field(default=True, init=False, repr=False, compare=False)
+    """True unless the range of a resolved query contains all values that its column can have."""
 
+    clamping_effect_text: ClassVar[str] = "without clamping, the answer can be another one"
+    """The effect of clamping on the answer, unless it moves in the direction of the values."""
+    clamped_number: ClassVar[str] = ""
+    """The name of an answer that moves in the direction of the values."""
     entries: ClassVar[tuple[str, ...]] = ("column", "bounds")
     person_values: ClassVar[tuple[str, ...]] = ("count", "sum")
 
     def __str__(self) -> str:
-        ends = self.bounds
-        bounds = "" if ends is None else f" between {format_range_end(ends[0])} and {format_range_end(ends[1])}"
+        return self._text_with_range("" if self.bounds is None else " between {} and {}".format(*self.range_ends))
+
+    @property
+    def default_title(self) -> str:
+        """The query in words, with the range to which values are clamped."""
+        return self._text_with_range("" if self.bounds is None else clamped_text(*self.range_ends))
+
+    @property
+    def range_ends(self) -> tuple[str, str]:
+        """Both ends of the range as text."""
+        low, high = self.clamp_bounds
+        return format_range_end(low), format_range_end(high)
+
+    @property
+    def clamping_effect(self) -> str:
+        """The effect of clamping; empty if the range contains all values of the column."""
+        if not self.clamps_values:
+            return ""
+        low, high = self.range_ends
+        if self.clamped_number:
+            return (
+                f"Values above {high} count as {high}, so the true {self.clamped_number} can be higher; those below "
+                f"{low} count as {low}, so it can be lower."
+            )
+        moved = moved_values_text(low, high)
+        return f"{moved[:1].upper()}{moved[1:]}: {self.clamping_effect_text}."
+
+    def _text_with_range(self, bounds: str) -> str:
         per_person = self.asked.per_person
         measured = escape_control_chars(str(self.term)) if per_person is None else measured_text(self.term, per_person)
         return f"{self.statistic_name} of {measured}{bounds}{self.asked.groups_text}"
@@ -98,14 +141,15 @@ class ColumnQuery(Query, ABC):
             if asked.per_person is None
             else resolve_measured(self.term, schema, asked.per_person, bounds)
         )
+        facts = term_facts(term, schema)
         if bounds is None:
-            facts = term_facts(term, schema)
             bounds = facts.lower, facts.upper
             is_range = all(map(math.isfinite, bounds)) and bounds[0] < bounds[1]
             if facts.kind not in (*NUMBERS, "boolean") or not is_range:
                 text = f"missing, and {escape_control_chars(str(term))} has no range of its own; {RANGE_ADVICE}"
                 raise PlanError.from_text("bounds", f"{text}; or use clip(..., lowest, highest)")
-        return self.with_fields(asked=asked, term=term, bounds=bounds)
+        clamps_values = not bounds[0] <= facts.lower <= facts.upper <= bounds[1]
+        return self.with_fields(asked=asked, term=term, bounds=bounds, clamps_values=clamps_values)
 
     def __post_init__(self) -> None:
         term = column_term("column", self.column)

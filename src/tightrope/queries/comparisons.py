@@ -265,6 +265,21 @@ class IntervalMethods:
         return cls(OUTSIDE - SEPARATE_PROBABILITY - EVENT_PROBABILITY, SEPARATE_PROBABILITY)
 
 
+JOINT_INTERVAL = "The interval is that of the joint distribution of all noises"
+SEPARATE_INTERVALS = "wider intervals of the compared numbers, which all hold at once"
+
+
+def comparison_interval_note(answers: Sequence[NoisyAnswer]) -> str:
+    """Return by which method the intervals of a comparison of these answers are computed."""
+    numbers = [ComparedNumber(answer.query, {}, answer.noises, (), 1.0) for answer in answers]
+    methods = IntervalMethods.for_numbers(numbers)
+    if not methods.joint:
+        return f"The interval follows from {SEPARATE_INTERVALS}."
+    if not methods.separate:
+        return f"{JOINT_INTERVAL}."
+    return f"{JOINT_INTERVAL}, intersected with the one that follows from {SEPARATE_INTERVALS}."
+
+
 def weighted_sum_record(numbers: Sequence[ComparedNumber]) -> Record:
     """Return Σ weight · number with its 95 % interval; the value is None if one of the numbers is suppressed."""
     methods, intervals = IntervalMethods.for_numbers(numbers), []

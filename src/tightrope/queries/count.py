@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar, Self, final
 
 from tightrope.documents.escaping import A_PERSON, escape_control_chars, unit_noun
+from tightrope.documents.privacy_unit import unit_count_text
 from tightrope.errors import PlanError
 from tightrope.noise.worst_split import NoiseSpec, nearest_eighths
 from tightrope.queries.column_query import column_term
@@ -146,12 +147,13 @@ class count_distinct(RowCountQuery):
 
     def title_and_meaning(self, means: str) -> tuple[str, str]:
         """Return both in words, with the privacy unit's noun in the singular: the plan states only that."""
+        once = "once per group" if self.asked.by else "once"
         if self.term is not None:
-            return str(self), "The number of different values, each counted once per group"
+            return str(self), f"The number of different values, each counted {once}"
         if means == A_PERSON:
-            return str(self), self.meaning
-        title = f"number of persons (each {means}){self.asked.groups_text}"
-        return title, f"The number, with each {unit_noun(means)} counted once per group"
+            return str(self), f"The number of people, each counted {once}"
+        title = f"{unit_count_text(means)}{self.asked.groups_text}"
+        return title, f"The number, with each {unit_noun(means)} counted {once}"
 
     def __str__(self) -> str:
         counted = "persons" if self.term is None else f"different values of {escape_control_chars(str(self.term))}"

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Self, final
 
-from tightrope.queries.column_query import ColumnQuery, clamped_text
+from tightrope.queries.column_query import ColumnQuery
 from tightrope.queries.comparisons import LinearEstimate, NoiseWeight
 from tightrope.queries.intervals import OUTSIDE, IndependentPair, RatioWidths
 from tightrope.queries.moment_estimates import centered_factor, centered_sum
@@ -41,6 +41,7 @@ class mean(ColumnQuery):
     comparable = True
     has_linear_estimate = True
     meaning = "The mean"
+    clamped_number = "mean"
     additive = False
     uniform = False
     notes = (
@@ -50,11 +51,6 @@ class mean(ColumnQuery):
         "Errors assume that the true mean lies halfway between the middle and one end of the range; the expected "
         "error is an upper bound.",
     )
-
-    def title_and_meaning(self, means: str) -> tuple[str, str]:
-        """Return the query in words, and the meaning with the range to which values are clamped."""
-        del means
-        return str(self), f"{self.meaning}{clamped_text(self.bounds)}"
 
     @property
     def fixed_point_grid(self) -> FixedPoint:
@@ -170,15 +166,11 @@ class sum(ColumnQuery):
     comparable = True
     has_linear_estimate = True
     meaning = "The total"
+    clamped_number = "total"
     additive = True
     uniform = True
     adds_up = True
     boxes = True
-
-    def title_and_meaning(self, means: str) -> tuple[str, str]:
-        """Return the query in words, and the meaning with the range to which values are clamped."""
-        del means
-        return str(self), f"{self.meaning}{clamped_text(self.bounds)}"
 
     def noisy_statistics(self) -> tuple[NoisyStatistic, ...]:
         """Return the sum, on a grid that is finer than its noise."""

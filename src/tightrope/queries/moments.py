@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Self, final
 
 from tightrope.documents.escaping import escape_control_chars
 from tightrope.errors import PlanError
-from tightrope.queries.column_query import ColumnQuery, column_term, format_range_end, value_range
+from tightrope.queries.column_query import (
+    ColumnQuery,
+    clamped_text,
+    column_term,
+    format_range_end,
+    moved_values_text,
+    value_range,
+)
 from tightrope.queries.intervals import OUTSIDE
 from tightrope.queries.moment_estimates import (
     ASSUMED_CORRELATION,
@@ -57,6 +65,7 @@ class SpreadQuery(ColumnQuery, ABC):
     additive = False
     comparable = True
     uniform = False
+    clamping_effect_text = "without clamping, the spread can be larger"
     notes = (
         "It describes the rows used: squares are divided by n, not by n - 1.",
         "Where the noisy count is below 1, it is suppressed and the interval covers every possible value.",
@@ -141,8 +150,10 @@ class standard_deviation(SpreadQuery):
     kind = "standard_deviation"
     meaning = "The standard deviation"
 
-    def __str__(self) -> str:
-        return super(standard_deviation, self).__str__().replace("_", " ", 1)
+    @property
+    def statistic_name(self) -> str:
+        """The statistic in words."""
+        return "standard deviation"
 
     @staticmethod
     def _value_from_variance(variance: float) -> float:
@@ -181,14 +192,32 @@ class ColumnPairQuery(Query, ABC):
     uniform = False
 
     def __str__(self) -> str:
-        ends = [
-            f"between {format_range_end(low)} and {format_range_end(high)}"
-            for low, high in (self.bounds, self.second_bounds)
-        ]
-        first, second = (
-            f"{escape_control_chars(str(self.first))} {ends[0]}",
-            f"{escape_control_chars(str(self.second))} {ends[1]}",
+        return self._text_with_ranges([" between {} and {}".format(*ends) for ends in self._range_ends])
+
+    @property
+    def default_title(self) -> str:
+        """The query in words, with the ranges to which values are clamped."""
+        return self._text_with_ranges([clamped_text(*ends) for ends in self._range_ends])
+
+    @property
+    def clamping_effect(self) -> str:
+        """The effect of clamping in both columns."""
+        moved = "; ".join(
+            moved_values_text(*ends, f"values of {name}")
+            for ends, name in zip(self._range_ends, self._column_names, strict=True)
         )
+        return f"{moved[:1].upper()}{moved[1:]}. Without clamping, the answer can be another one."
+
+    @property
+    def _range_ends(self) -> list[tuple[str, str]]:
+        return [(format_range_end(low), format_range_end(high)) for low, high in (self.bounds, self.second_bounds)]
+
+    @property
+    def _column_names(self) -> list[str]:
+        return [escape_control_chars(str(term)) for term in (self.first, self.second)]
+
+    def _text_with_ranges(self, ranges: Sequence[str]) -> str:
+        first, second = (name + text for name, text in zip(self._column_names, ranges, strict=True))
         return f"{self.kind} of {first} {self.joined} {second}{self.asked.groups_text}"
 
     def check_pair(self, *columns: Given) -> None:

@@ -33,6 +33,7 @@ from tightrope.queries.column_query import (
     RangeEnd,
     column_term,
     declared_range,
+    format_range_end,
     measured_name,
     time_range,
 )
@@ -441,6 +442,7 @@ class RankQuery(ColumnQuery, ABC):
 
     additive = False
     uniform = False
+    clamping_effect_text = "only an answer at an end of this range can be another one without clamping"
     notes = ("For medians and quantiles only max_rows counts; max_groups and max_rows_per_group are ignored.",)
     remedy_for_times = f"or dates as bounds, {TIME_ADVICE}"
 
@@ -459,12 +461,19 @@ class RankQuery(ColumnQuery, ABC):
             raise PlanError("unit", options.reader_texts["unit"], "left out", "the answer is a date")
         self._set_fields(term=term, bounds=days or declared_range(term, self.bounds), time_bounds=times)
 
-    def __str__(self) -> str:
+    @property
+    def range_ends(self) -> tuple[str, str]:
+        """Both ends of the range as text; of dates, as dates."""
+        if self.time_bounds is not None:
+            return str(self.time_bounds[0]), str(self.time_bounds[1])
+        low, high = self.clamp_bounds
+        return format_range_end(low), format_range_end(high)
+
+    def _text_with_range(self, bounds: str) -> str:
         if self.time_bounds is None:
-            return ColumnQuery.__str__(self)
+            return ColumnQuery._text_with_range(self, bounds)
         shown = escape_control_chars(str(self.time_term or self.term))
-        low, high = (str(end) for end in self.time_bounds)
-        return f"{self.statistic_name} of {shown} between {low} and {high}{self.asked.groups_text}"
+        return f"{self.statistic_name} of {shown}{bounds}{self.asked.groups_text}"
 
     @property
     def number_terms(self) -> tuple[Term, ...]:
@@ -594,7 +603,7 @@ class quantile(RankQuery):
             "half" if self.q == MEDIAN else f"{100 * self.q:g} %",
             "" if self.counted else FEW_ROWS_NOTE,
         )
-        return str(self), f"The value that {fraction_text} of all values do not exceed{few_rows_note}"
+        return self.default_title, f"The value that {fraction_text} of all values do not exceed{few_rows_note}"
 
     @property
     def statistic_name(self) -> str:
@@ -672,7 +681,7 @@ class ExtremeQuery(RankQuery, ABC):
             f"The {self.farthest} value apart from the {self.left_out_text}, because the true {self.kind} is the "
             f"value of one person; where there are {few_rows}, an arbitrary value of the range"
         )
-        return str(self), meaning
+        return self.default_title, meaning
 
     @property
     def rows_without_value(self) -> int:

@@ -37,9 +37,9 @@ class Query(QueryOptions, ABC):
     ``__post_init__`` checks them (``check_options``) and sets the fields derived from them (``init=False``).
 
     A kind defines ``__str__``, ``noisy_statistics``, ``estimate`` and ``expected_error``. It may override
-    ``title_and_meaning``, ``all_notes``, ``clamped_columns``, ``number_terms``, ``resolve``, ``worst_error``,
-    ``suppression_probability``; if answers depend on other queries or groups, also ``cell_expression``, ``specialize``
-    or ``select_shown_groups``.
+    ``default_title``, ``title_and_meaning``, ``all_notes``, ``clamped_columns``, ``clamping_effect``, ``number_terms``,
+    ``resolve``, ``worst_error``, ``suppression_probability``; if answers depend on other queries or groups, also
+    ``cell_expression``, ``specialize`` or ``select_shown_groups``.
     """
 
     asked: CheckedOptions = field(init=False, repr=False)
@@ -113,6 +113,12 @@ class Query(QueryOptions, ABC):
         return () if self.counts_suppressed_groups else self.asked.by
 
     @property
+    @final
+    def has_discovered_groups(self) -> bool:
+        """Return whether groups are discovered in the data, so that small ones are suppressed."""
+        return bool(self.key_columns) and self.asked.keys is None
+
+    @property
     def cell_expression(self) -> Cell | None:
         """The cells of a range in which each group is counted; None if groups are not divided into cells."""
         return None
@@ -147,10 +153,15 @@ class Query(QueryOptions, ABC):
         del together
         return self
 
+    @property
+    def default_title(self) -> str:
+        """The query in words, as titles state it."""
+        return str(self)
+
     def title_and_meaning(self, means: str) -> tuple[str, str]:
-        """Return the query in words, and the meaning of its numbers; ``means`` describes the privacy unit."""
+        """Return the title of the query, and the meaning of its numbers; ``means`` describes the privacy unit."""
         del means
-        return str(self), self.meaning
+        return self.default_title, self.meaning
 
     @final
     def title_of_persons(self, means: str) -> tuple[str, str]:
@@ -177,9 +188,14 @@ class Query(QueryOptions, ABC):
         """
         return self.with_fields(asked=self.asked.resolve(schema, where))
 
+    @property
+    def clamping_effect(self) -> str:
+        """A sentence on how values that are moved to an end of their range change the answer; empty without ranges."""
+        return ""
+
     @abstractmethod
     def __str__(self) -> str:
-        """Return the query in words."""
+        """Return the query in words. Digests in ledgers contain it, so that it stays the same in all versions."""
 
     @abstractmethod
     def noisy_statistics(self) -> tuple[NoisyStatistic, ...]:

@@ -20,8 +20,10 @@ from tightrope.tables.expressions.expression import Term, resolve_term, term_fac
 from tightrope.tables.expressions.leaves import TIME_KINDS, PersonValue, find_person_value
 from tightrope.tables.group_keys import check_key_kinds
 from tightrope.tables.request import ContributionBounds, DistinctCount, Request
-from tightrope.tables.schema import Schema
+from tightrope.tables.schema import Kind, Schema
 
+FLOAT_KINDS = (None, "number")
+"""The kinds of values among which there may be floats."""
 NUMERIC_KINDS = ("integer", "number", "boolean")
 MAX_QUESTIONS = 100
 """Maximum number of queries in a plan: planning them takes half a minute, and each further one would take longer."""
@@ -489,16 +491,23 @@ def person_value_notes(bounds: ContributionBounds, person: PrivacyUnit) -> list[
 
 
 def bounded_notes(
-    bounds: ContributionBounds, person: PrivacyUnit, by: tuple[str, ...], *, leaves_out: bool
+    bounds: ContributionBounds,
+    person: PrivacyUnit,
+    by: tuple[str, ...],
+    person_kind: Kind | None = None,
+    *,
+    leaves_out: bool,
 ) -> list[str]:
     """Return notes on the rows left out, beyond the bound or without a person, and on queries without groups.
 
-    ``leaves_out``: whether rows beyond the bound would change the answer.
+    ``person_kind``: the kind of the values that identify a person, if it is known. ``leaves_out``: whether rows beyond
+    the bound would change the answer.
     """
     if bounds.person_column is None:
         return []
     column = escape_control_chars(str(bounds.person_column))
-    notes = [f"Rows whose {column} is missing, or a float that is not an integer below 2^53, are left out."]
+    or_inexact = ", or a float that is not an integer below 2^53," if person_kind in FLOAT_KINDS else ""
+    notes = [f"Rows whose {column} is missing{or_inexact} are left out."]
     if leaves_out:
         text = (
             f"If {escape_control_chars(person.means)} has more rows than the limit, the additional rows are left out: "

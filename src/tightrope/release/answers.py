@@ -31,7 +31,8 @@ from tightrope.documents.release import (
 )
 from tightrope.documents.wording import title_with_bound
 from tightrope.errors import InputError, MissingExtraError, UnknownAnswerError
-from tightrope.queries.comparisons import NoisyAnswer, comparison
+from tightrope.queries.accuracy import interval_statement
+from tightrope.queries.comparisons import NoisyAnswer, comparison, comparison_interval_note
 from tightrope.queries.options import grid_width, round_record, rounding_notes
 from tightrope.queries.query import Noises, Query
 
@@ -323,7 +324,17 @@ class Answers:
         first, second = answer_by_name[compared.first], answer_by_name.get(compared.second or "")
         parts = [first] if second is None else [first, second]
         columns, rows = compared.compare_answers({part.name: part.noisy_answer for part in parts})
-        about = _comparison_data(compared, columns, [part.about for part in parts])
+        notes = [
+            f"{COMPARISON_NOTE} {comparison_interval_note([part.noisy_answer for part in parts])}",
+            *([UNADJUSTED_NOTE] if any("noisy" in row for part in parts for row in part.rows) else []),
+            *rounding_notes(grid_width(compared.round_to)),
+        ]
+        statement = interval_statement(
+            [part.question for part in parts],
+            compared=True,
+            leaves_out=any(about["label"] != title_of_statement(about) for about in (part.about for part in parts)),
+        )
+        about = _comparison_data(compared, columns, [part.about for part in parts], statement, notes)
         return Comparison(rows=rows, about=about, grid_width=grid_width(compared.round_to))
 
     @property
@@ -380,15 +391,13 @@ class Answers:
         return to_json_text(self.result())
 
 
-COMPARISON_NOTES = (
-    "Computed from the released noisy numbers, at no further cost. The interval is that of the joint distribution of "
-    "all noises; where that is not known, all numbers lie in their own intervals at once.",
-    "Of answers that were made consistent with others, the noisy numbers before adjustment are compared.",
-)
-COMPARISON_STATEMENT = (
-    "With probability at least 95 %, the interval contains the exact comparison (without noise) of the statistics of "
-    "the rows that were used."
-)
+COMPARISON_NOTE = "Computed from the released noisy numbers, at no further cost."
+UNADJUSTED_NOTE = "The compared numbers are the noisy ones, before they were made consistent with other answers."
+
+
+def title_of_statement(about: Mapping[str, Any]) -> str:
+    """Return the title of an answer as its label begins: with a capital letter, without the bound on rows."""
+    return title_with_bound(about["title"] or about["question"], "")
 
 
 def _comparison_label(compared: comparison, statements: Sequence[dict[str, Any]]) -> str:
@@ -401,7 +410,11 @@ def _comparison_label(compared: comparison, statements: Sequence[dict[str, Any]]
 
 
 def _comparison_data(
-    compared: comparison, columns: tuple[str, ...], statements: Sequence[dict[str, Any]]
+    compared: comparison,
+    columns: tuple[str, ...],
+    statements: Sequence[dict[str, Any]],
+    interval_text: str,
+    notes: Sequence[str],
 ) -> dict[str, Any]:
     """Return the statement of a comparison, from those of its one or two answers."""
     first = statements[0]
@@ -426,10 +439,10 @@ def _comparison_data(
         "error": {
             **dict.fromkeys(("expected_absolute_error", "half_width_95", "worst_error")),
             "by_group_size": [],
-            "statement": COMPARISON_STATEMENT,
+            "statement": interval_text,
         },
         "k": None,
-        "notes": [*COMPARISON_NOTES, *rounding_notes(grid_width(compared.round_to))],
+        "notes": list(notes),
     }
 
 

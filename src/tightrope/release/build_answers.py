@@ -42,12 +42,16 @@ if TYPE_CHECKING:
 PROFILE_POINTS = 25
 """Number of values of ε in a certificate's privacy profile."""
 FALSE_POSITIVE_RATES = (0.001, 0.01, 0.05, 0.1, 0.25, 0.5)
-ARGUMENT = (
+WEIGHTS_ARGUMENT = (
     "The privacy loss of each mechanism is computed from the integer weights in the certificate, the same weights "
-    "from which the noise was sampled. For each answer, the privacy profile is maximized over all ways to divide the "
-    "rows of one privacy unit among groups. The maxima are composed on a grid, with all rounding upward. Parameters "
-    "were fixed before the release."
+    "from which the noise was sampled."
 )
+SPLIT_ARGUMENT = (
+    "For each answer, the privacy profile is maximized over all ways to divide the rows of one privacy unit among "
+    "groups."
+)
+COMPOSITION_ARGUMENT = "The losses are composed on a grid, with all rounding upward."
+FIXED_ARGUMENT = "Parameters were fixed before the release."
 
 
 def certificate_of(draft: NoisePlan) -> ReleaseCertificate:
@@ -91,7 +95,11 @@ def certificate_of(draft: NoisePlan) -> ReleaseCertificate:
         "profile": plain_data(profile),
         "tradeoff": plain_data(tradeoff),
         "alternatives": draft.noise_alternatives,
-        "computed": {"method": draft.loss.method, "argument": ARGUMENT, "rounding": "upper bounds throughout"},
+        "computed": {
+            "method": draft.loss.method,
+            "argument": _privacy_argument(draft),
+            "rounding": "upper bounds throughout",
+        },
         "versions": {name: metadata.version(name) for name in ("tightrope", "numpy", "scipy")},
         "ledger": "not recorded in a ledger",
     }
@@ -104,6 +112,17 @@ def _choice_part(noise: Noise, choice: QuantileChoice, cells: int) -> ChoicePart
     target = None if choice.around is None else str(choice.target_excess(noise.choice_distribution, cells))
     left_out = str(choice.left_out) if choice.is_extreme else None
     return ChoicePart(below=str(choice.below), cells=cells, root=str(root), target=target, left_out=left_out)
+
+
+def _privacy_argument(draft: NoisePlan) -> str:
+    """Return how the privacy loss is computed; splits of rows and composition are named if there are several."""
+    sentences = [
+        WEIGHTS_ARGUMENT,
+        *([] if draft.person.column is None else [SPLIT_ARGUMENT]),
+        *([COMPOSITION_ARGUMENT] if draft.allocation.loss_lattice is not None else []),
+        FIXED_ARGUMENT,
+    ]
+    return " ".join(sentences)
 
 
 def _mechanism_records(draft: NoisePlan) -> tuple[list[ReleasedMechanism], SharedTables]:

@@ -23,7 +23,7 @@ from tightrope.mechanisms.discrete.box_table import MOST_DIMENSIONS
 from tightrope.noise.allocation import NoiseAllocation, allocate_noise
 from tightrope.noise.worst_split import BOX_STEPS, CompositionGroup, SelectedNoise
 from tightrope.numerics.progress import with_progress
-from tightrope.queries.accuracy import ERROR_STATEMENT, Accuracy
+from tightrope.queries.accuracy import Accuracy, interval_statement
 from tightrope.queries.comparisons import comparison
 from tightrope.queries.count import count_distinct
 from tightrope.queries.query import Query
@@ -48,12 +48,14 @@ from tightrope.release.settings import (
     neighbors_data,
 )
 from tightrope.tables.expressions.conditions import Cut
+from tightrope.tables.expressions.expression import term_facts
 from tightrope.tables.request import ContributionBounds
 
 if TYPE_CHECKING:
     from tightrope.accounting.privacy_loss import PrivacyLoss
     from tightrope.release.planner import Planner
     from tightrope.tables import PublicTable
+    from tightrope.tables.schema import Kind
 
 Tasks = tuple[QueryGroup, ...]
 """The query groups of a plan: the table is read once for each."""
@@ -318,6 +320,8 @@ class NoisePlan:
         question = accuracy.question
         bounds = bounds_for_query(self.person, question)
         title, meaning, over, bound_notes = self._reader_texts(question, bounds)
+        of_persons, label = question.asked.per_person is not None, self._answer_label(question)
+        leaves_out = label != title_with_bound(question.asked.reader_texts.get("title") or title, "")
         sizes = [accuracy.errors_at_size(people) for people in self.sizes]
         uniform = sizes[0] if accuracy.question.uniform else {}
         return {
@@ -327,7 +331,7 @@ class NoisePlan:
             "meaning": question.asked.reader_texts.get("means") or meaning,
             **{name: question.asked.reader_texts.get(name) for name in ("title", "description", "unit")},
             "over": over,
-            "label": self._answer_label(question),
+            "label": label,
             "additive": question.additive,
             "by": list(question.key_columns),
             "keys": ("discovered" if question.asked.keys is None else "given") if question.key_columns else "none",
@@ -344,7 +348,7 @@ class NoisePlan:
                 "half_width_95": uniform.get("half_width_95"),
                 "worst_error": accuracy.worst_error,
                 "by_group_size": sizes,
-                "statement": ERROR_STATEMENT,
+                "statement": interval_statement([question], leaves_out=leaves_out),
             },
             "edges": list(question.asked.part_edges),
             "bands": {
@@ -353,6 +357,7 @@ class NoisePlan:
                 if isinstance(term, Cut) and not question.asked.part_edges
             },
             "k": question.largest_groups,
+            "clamping": accuracy.clamping_text(has_bias_check=self.costs > 0 and not of_persons),
             "notes": [
                 *accuracy.reader_notes(),
                 *bound_notes,
@@ -367,8 +372,14 @@ class NoisePlan:
             return title, meaning, persons_used(bounds, self.person), person_value_notes(bounds, self.person)
         title, meaning = question.title_and_meaning(self.person.means)
         by, leaves_out = question.asked.by, bool(self._used_rows_text(question, bounds))
-        notes = bounded_notes(bounds, self.person, by, leaves_out=leaves_out)
+        notes = bounded_notes(bounds, self.person, by, self._person_kind, leaves_out=leaves_out)
         return title, meaning, rows_used(bounds, self.person, by), notes
+
+    @cached_property
+    def _person_kind(self) -> Kind | None:
+        """The kind of the values that identify a person; None if it is unknown."""
+        term = self.tasks[0].bounds.person_column
+        return None if term is None or self.planner is None else term_facts(term, self.planner.table.schema).kind
 
     def _answer_label(self, question: Query) -> str:
         """Return the title for readers; if rows of a person can be left out, it says how many are used."""

@@ -43,7 +43,7 @@ def plan_text(document: PlannedRelease) -> str:
         *row_bound_lines(document),
     ]
     notes_of_all = shared_answer_notes(document.answers)
-    answers = (_answer_text(answer, document.answers, notes_of_all) for answer in document.answers)
+    answers = (_answer_text(answer, document, notes_of_all) for answer in document.answers)
     notes = [f"\nAll answers: {' '.join(notes_of_all)}"] if notes_of_all else []
     return "\n".join([*header, *answers, *notes, *bias_check_lines(document.bias_check), "Planning spends no budget."])
 
@@ -132,13 +132,15 @@ def _size_line(size: ErrorAtSize, *, shows_suppression: bool) -> str:
     return f"  with {size.rows:,} rows: {shown}{suppression}"
 
 
-def _answer_text(answer: PlannedAnswer, answers: Sequence[PlannedAnswer], notes_of_all: Sequence[str]) -> str:
+def _answer_text(answer: PlannedAnswer, document: PlannedRelease, notes_of_all: Sequence[str]) -> str:
+    noun = document.neighbors.noun
     lines = [
         f"\n{escape_control_chars(answer.name)}: {escape_control_chars(displayed_title(answer))}",
         f"  {meaning_text(answer.meaning, answer.over)}.",
+        *([f"  {answer.clamping}"] if answer.clamping else []),
     ]
     lines += [
-        f"  noise on the {noise_label(noise, answer, answers)}: {family_text(noise.family)}, "
+        f"  noise on the {noise_label(noise, answer, document.answers, noun)}: {family_text(noise.family)}, "
         f"expected absolute error {positional_text(noise.mean_absolute_error, 2, UP)}"
         for noise in answer.noise
     ]

@@ -11,7 +11,7 @@ def test_it_says_what_is_promised_and_how_accurate_it_will_be(run, folder):
     shown = run("plan", folder / "plan.toml")
     assert (shown.code, shown.err) == (0, "")
     for words in ("Visits", "epsilon 1 at delta", "right at most", "count_by_city", "age: Mean of age", "1,000",
-                  "(at most 3 rows of each person count", "tightrope suggest", "suppressed",
+                  "(using at most 3 rows per person", "tightrope suggest", "suppressed",
                   "This command spent no budget", "tightrope release"):  # fmt: skip
         assert words in shown.out
     assert "\x1b" not in shown.out

@@ -208,8 +208,8 @@ def test_a_plan_file_says_the_same(people: pd.DataFrame, tmp_path: Path) -> None
     assert done.exit_code == 0, done.output
     result = json.loads(next(tmp_path.rglob("result.json")).read_text(encoding="utf-8"))
     first, second = result["answers"]
-    assert first["question"] == "median of x between 0 and 100"
-    assert second["question"].startswith("0.9 quantile of clip(x / 10, 0, 10) between 0 and 10 by sex where x > 1")
+    assert first["question"] == "median of x (clamped to [0, 100])"
+    assert second["question"].startswith("0.9 quantile of clip(x / 10, 0, 10) (clamped to [0, 10]) by sex where x > 1")
     assert abs(first["rows"][0]["value"] - people.x.median()) < 1.5
     mechanisms = result["certificate"]["mechanisms"]
     assert [part["family"] for part in mechanisms] == ["exponential mechanism"] * 4

@@ -83,7 +83,7 @@ def test_intervals_cover_the_values_of_persons_whatever_the_bound_on_rows() -> N
 def test_a_person_in_several_groups_has_a_value_in_each_up_to_the_bound() -> None:
     plan = session(max_rows=3).plan([tr.mean("*", per_person="count", bounds=(0, 20), by="city", keys=CITIES)])
     (part,) = plan.to_data()["answers"]
-    assert part["label"] == "Mean of rows per guest between 0 and 20 by city"  # in all three groups
+    assert part["label"] == "Mean of rows per guest (clamped to [0, 20]) by city"  # in all three groups
     assert part["over"] == "each guest counts once in each of at most 3 groups"
     fewer = session(max_rows=2).plan([tr.mean("*", per_person="count", bounds=(0, 20), by="city", keys=CITIES)])
     assert fewer.to_data()["answers"][0]["label"].endswith("(each guest counts once in each of at most 2 groups)")
@@ -102,11 +102,11 @@ def test_a_person_in_several_groups_has_a_value_in_each_up_to_the_bound() -> Non
 def test_titles_say_what_is_counted_and_noise_is_that_of_one_row_a_person() -> None:
     plan = session(max_rows=2).plan(QUESTIONS)
     labels = {part["name"]: part["label"] for part in plan.to_data()["answers"]}
-    assert labels["visits"] == "Mean of rows per guest between 0 and 40"
-    assert labels["spent"] == "Mean of sum of bill per guest between 0 and 1000"
+    assert labels["visits"] == "Mean of rows per guest (clamped to [0, 40])"
+    assert labels["spent"] == "Mean of sum of bill per guest (clamped to [0, 1000])"
     assert labels["big"] == "Share of persons (each a guest) with a row where bill > 100"
     assert labels["by_visits"].startswith("Histogram of rows per guest in 5 parts")
-    assert labels["spread"] == "Standard deviation of rows per guest between 0 and 40 where city == 'a'"
+    assert labels["spread"] == "Standard deviation of rows per guest (clamped to [0, 40]) where city == 'a'"
     parts = {part["name"]: part for part in plan.to_data()["answers"]}
     assert parts["visits"]["over"] == "each guest counts once" and parts["visits"]["max_rows"] == 1
     assert not any("left out: the answer" in note for note in parts["visits"]["notes"])

@@ -60,5 +60,5 @@ def test_the_size_is_that_of_what_is_inside(answers: tr.release.Answers) -> None
     held = embedded_files(answers.result())
     inside = files(reporting.html(answers.result()))
     assert [one.size for one in held] == [size_words(len(inside[one.name].encode())) for one in held]
-    assert [one.description for one in held] == ["all results, with all digits", "the certificate"]
+    assert [one.description for one in held] == ["all results, with all digits", "the certificate, on one line"]
     assert "\n" not in inside["certificate.json"]

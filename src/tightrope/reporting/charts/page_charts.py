@@ -19,7 +19,14 @@ from tightrope.documents.numbers import (
 )
 from tightrope.reporting.wording.answers import Answer, Row, printed_answer_row
 from tightrope.reporting.wording.partial_release import stated_number
-from tightrope.reporting.wording.promise import Certificate, Point, attack_rates, profile_points, tradeoff_points
+from tightrope.reporting.wording.promise import (
+    Certificate,
+    Point,
+    attack_rates,
+    profile_points,
+    promised_point,
+    tradeoff_points,
+)
 
 SMALLEST_MARGIN = 1e-290  # below it, floats are too coarse for ticks
 
@@ -237,7 +244,7 @@ def axis_chart(answer: Answer) -> AxisChart | None:
         key_ticks=_key_ticks(numbers, keys),
         value_ticks=value_ticks(values, answer, HEIGHT_TICKS),
         dots=dots,
-        radius=4.5 if len(dots) <= MANY_DOTS else 2.5,
+        radius=3.0 if len(dots) <= MANY_DOTS else 2.0,
     )
 
 
@@ -264,6 +271,8 @@ class Curve:
     x_ticks: list[Tick]
     y_ticks: list[Tick]
     marks: list[tuple[float, float]]
+    is_mark_below: bool = False
+    """True if the marked point is below the vertical axis, and is drawn at its lower edge."""
 
 
 def tradeoff_chart(certificate: Certificate) -> Curve | None:
@@ -281,20 +290,19 @@ def privacy_profile_chart(certificate: Certificate) -> Curve | None:
     points = [(epsilon, delta) for epsilon, delta in profile_points(certificate) if delta >= 10.0**DEEPEST_DECADE]
     if len(points) < 2 or points[0][0] == points[-1][0]:
         return None
-    smallest = math.floor(math.log10(min(delta for _, delta in points)) + 1e-9)
-    epsilons, deltas = Scale(0.0, max(epsilon for epsilon, _ in points)), DecadeScale(min(smallest, -1), 0)
-    placed = [(epsilons.to_percent(x), 100 - deltas.to_percent(y)) for x, y in points]
-    mark_epsilon, mark_delta = certificate.epsilon, certificate.delta
-    if (
-        mark_epsilon is None
-        or mark_delta is None
-        or mark_delta < 10.0**deltas.low
-        or not 0 <= mark_epsilon <= epsilons.high
-    ):
-        mark = []
-    else:
-        mark = [(epsilons.to_percent(mark_epsilon), 100 - deltas.to_percent(mark_delta))]
-    return Curve(_polyline_points(placed), epsilons.make_ticks(5), deltas.make_ticks(6), mark)
+    promised = promised_point(certificate)
+    marked = [] if promised is None else [(promised[0], max(promised[1], 10.0**DEEPEST_DECADE))]
+    is_below = promised is not None and promised[1] < 10.0**DEEPEST_DECADE
+    # The axes reach to the promised point; a δ of 0 is at the lower edge.
+    smallest = math.floor(math.log10(min(delta for _, delta in (*points, *([] if is_below else marked)))) + 1e-9)
+    epsilons = Scale(0.0, max(epsilon for epsilon, _ in (*points, *marked)))
+    deltas = DecadeScale(min(smallest, -1), 0)
+    placed, marks = (
+        [(epsilons.to_percent(x), 100 - deltas.to_percent(y)) for x, y in listed] for listed in (points, marked)
+    )
+    if is_below:  # the chord to δ = 0 leaves the picture just before its end
+        placed += marks
+    return Curve(_polyline_points(placed), epsilons.make_ticks(5), deltas.make_ticks(6), marks, is_below)
 
 
 def _polyline_points(points: Sequence[Point]) -> str:

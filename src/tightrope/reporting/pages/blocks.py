@@ -54,7 +54,7 @@ def embedded_files(document: ReleaseResult | PartialRelease) -> list[EmbeddedFil
     if isinstance(document, ReleaseResult):
         files.append(embed_file("results.csv", "all results, with all digits", CSV, results_csv(document)))
     if isinstance(document.certificate, ReleaseCertificate):
-        files.append(document_file(document.certificate, "certificate.json", "the certificate"))
+        files.append(document_file(document.certificate, "certificate.json", "the certificate, on one line"))
     return [file for file in files if len(file.address) <= LONGEST_ADDRESS]
 
 

@@ -6,12 +6,12 @@ import hashlib
 import re
 import unicodedata
 from collections.abc import Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 
-from tightrope.documents.escaping import escape_control_chars
+from tightrope.documents.escaping import A_PERSON, escape_control_chars
 from tightrope.documents.numbers import MISSING, UP, significant_text
+from tightrope.documents.privacy_unit import unit_count_text
 from tightrope.documents.release import PublisherPart, ReleasedMechanism, ReleaseResult
 from tightrope.errors import InputError
 from tightrope.reporting.charts import page_charts
@@ -88,6 +88,10 @@ class AnswerView:
     left_out: str
     """The estimated share of rows left out, in a sentence; empty if unknown."""
     question_text: str
+    clamping: str
+    """How clamped values change the answer; empty if none is clamped."""
+    caption_unit: str
+    """The unit of the values after a comma; empty without a unit."""
     by: tuple[str, ...]
     groups: int
     lines: list[AnswerLine]
@@ -126,6 +130,7 @@ class PrivacyView:
     alternatives: list[dict[str, str | float]]
     mechanisms: list[dict[str, str]]
     exact: list[tuple[str, str]]
+    has_discovered_groups: bool
     argument: str
     versions: list[tuple[str, str]]
     ledger: str
@@ -141,6 +146,7 @@ class ReleasePage:
     """The picture of 100 guesses; empty if the attacker's gain is not stated."""
     answers: list[AnswerView]
     bias_statements: list[tuple[str, str]]
+    bias_heading: str
     privacy: PrivacyView
     about: list[tuple[str, str]]
     embedded_files: list[EmbeddedFile]
@@ -183,30 +189,36 @@ def _publisher_facts(about: PublisherPart) -> list[tuple[str, str]]:
 
 def page_view(document: ReleaseResult | PartialRelease) -> ReleasePage:
     """Return the contents of the page of a release."""
-    read = shown_answers(document)
+    read, promised = shown_answers(document), privacy_promise(document.certificate)
     most_lines = max(FEWEST_LINES, MOST_LINES // max(1, sum(len(answer.rows) > FEWEST_LINES for answer in read)))
     answers = [
-        replace(answer_view(answer, place, most_lines), left_out=sentences.left_out_text(document, answer.name))
+        replace(
+            answer_view(answer, place, most_lines, unit_label=promised.person.means),
+            left_out=sentences.left_out_text(document, answer.name),
+        )
         for answer, place in zip(read, answer_anchors([a.name for a in read]), strict=True)
     ]
-    # The statement on intervals is the same for most answers: show it once.
+    # The statement on intervals is the same for most answers: show it once, and then briefly.
     first_with = {answer.statement: answer.anchor for answer in reversed(answers)}
     answers = [
-        answer if first_with[answer.statement] == answer.anchor else replace(answer, statement="") for answer in answers
+        answer
+        if first_with[answer.statement] == answer.anchor or not answer.statement
+        else replace(answer, statement=sentences.SAME_STATEMENT)
+        for answer in answers
     ]
     left_out = sentences.bias_statements(document)
-    privacy = privacy_view(document.certificate)
-    promised = privacy_promise(document.certificate)
+    privacy = privacy_view(document)
     return ReleasePage(
         title=escape_control_chars((document.title or "").strip()),
         promise=promised,
         guess_dots=guess_dots(promised.guesses) if promised.guesses else [],
         answers=answers,
         bias_statements=left_out,
+        bias_heading=sentences.bias_heading(document),
         privacy=privacy,
         about=_publisher_facts(document.about or PublisherPart()),
         embedded_files=embedded_files(document),
-        method=release_method(promised.person.unit_noun) if privacy.mechanisms else None,
+        method=release_method(promised.person) if privacy.mechanisms else None,
     )
 
 
@@ -235,8 +247,11 @@ def anchor_from_name(name: str) -> str:
     return f"{plain or 'answer'}--{hashlib.sha256(name.encode(errors='surrogatepass')).hexdigest()[:8]}"
 
 
-def answer_view(answer: Answer, place: str, most_lines: int = MOST_LINES) -> AnswerView:
-    """Return one answer as displayed, with this anchor and at most this many lines."""
+def answer_view(answer: Answer, place: str, most_lines: int = MOST_LINES, *, unit_label: str = A_PERSON) -> AnswerView:
+    """Return one answer as displayed, with this anchor and at most this many lines.
+
+    ``unit_label`` is the noun of the privacy unit with its article.
+    """
     groups, answer = len(answer.rows), replace(answer, rows=answer.rows[:most_lines])
     axis = axis_chart(answer)
     listed = None if axis else list_chart(answer, f"grid-{place}")
@@ -249,6 +264,8 @@ def answer_view(answer: Answer, place: str, most_lines: int = MOST_LINES) -> Ans
         heading=sentences.answer_heading(answer),
         left_out="",
         question_text=sentences.question_sentence(answer),
+        clamping=answer.clamping,
+        caption_unit=f", in {escape_control_chars(answer.unit)}" if answer.unit else "",
         by=tuple(map(escape_control_chars, answer.by)),
         groups=groups,
         lines=answer_lines(answer, listed.dots if listed else ()),
@@ -263,13 +280,14 @@ def answer_view(answer: Answer, place: str, most_lines: int = MOST_LINES) -> Ans
         typical_error=sentences.typical_error(answer),
         error_label=sentences.expected_error_label(answer).capitalize(),
         error_rows=sentences.error_rows(answer),
-        noise=sentences.noise_lines(answer),
+        noise=sentences.noise_lines(answer, unit_label),
         notes=answer.notes,
     )
 
 
-def privacy_view(certificate: Certificate) -> PrivacyView:
+def privacy_view(document: ReleaseResult | PartialRelease) -> PrivacyView:
     """Return the section on how the privacy guarantee was computed."""
+    certificate = document.certificate
     # Families from the best to the worst, with the length of their bars in percent.
     known = sorted(
         (other.relative_error, other.family)
@@ -287,15 +305,11 @@ def privacy_view(certificate: Certificate) -> PrivacyView:
             }
             for error, family in known
         ]
-    statistics_by_answer: dict[str, set[str]] = {}
-    for mechanism in certificate.mechanisms:
-        for name in mechanism.answers:
-            statistics_by_answer.setdefault(name, set()).add(mechanism.statistic)
-    means = {name for name, statistics in statistics_by_answer.items() if statistics >= sentences.MEAN_STATISTICS}
+    special_names = _special_statistic_names(document)
     mechanisms = [
         {
             "answers": ", ".join(mechanism.answers),
-            "statistic": mechanism_statistic_text(mechanism, means),
+            "statistic": mechanism_statistic_text(mechanism, special_names),
             "family": sentences.family_text(mechanism.family),
             "unit": str(mechanism.unit),
             "sensitivity": sensitivity_text(mechanism.sensitivity_per_row, mechanism.unit),
@@ -310,6 +324,7 @@ def privacy_view(certificate: Certificate) -> PrivacyView:
         alternatives=alternatives,
         mechanisms=mechanisms,
         exact=_exact_guarantee_numbers(certificate),
+        has_discovered_groups=any(answer.keys == "discovered" for answer in document.answers),
         argument=certificate.computed.argument,
         versions=[(name, version) for name, version in sorted(certificate.versions.items()) if version],
         ledger=certificate.ledger,
@@ -333,19 +348,39 @@ COLUMN_STATISTICS = {
 """Statistics of a column with their own wording; the others end in "of" and the column."""
 
 
-def mechanism_statistic_text(mechanism: ReleasedMechanism | PartialMechanism, means: AbstractSet[str]) -> str:
+def _special_statistic_names(document: ReleaseResult | PartialRelease) -> dict[str, dict[str, str]]:
+    """Return the displayed names of statistics by answer, where they depend on the kind of the answer."""
+    statistics_by_answer: dict[str, set[str]] = {}
+    for mechanism in document.certificate.mechanisms:
+        for name in mechanism.answers:
+            statistics_by_answer.setdefault(name, set()).add(mechanism.statistic)
+    unit_count = unit_count_text(document.certificate.neighbors.noun or A_PERSON)
+    return {
+        **{answer.name: {"count": unit_count} for answer in document.answers if answer.kind == "count_distinct"},
+        **{
+            name: {"sum": sentences.CENTERED_SUM}
+            for name, statistics in statistics_by_answer.items()
+            if statistics >= sentences.MEAN_STATISTICS
+        },
+    }
+
+
+def mechanism_statistic_text(
+    mechanism: ReleasedMechanism | PartialMechanism, special_names: Mapping[str, Mapping[str, str]]
+) -> str:
     """Return the statistic with its column and groups; a statistic whose name includes its column is left as it is.
 
-    ``means``: the names of the answers that are means; the sum of a mean is a centered sum.
+    ``special_names``: displayed names of statistics, by answer; used if all answers of the mechanism have the same.
 
-    >>> mechanism_statistic_text(PartialMechanism(statistic="sum", column="age", by=("city", "year")), set())
+    >>> mechanism_statistic_text(PartialMechanism(statistic="sum", column="age", by=("city", "year")), {})
     'sum of age by city, year'
-    >>> mechanism_statistic_text(PartialMechanism(statistic="sum of squares of age", column="age"), set())
+    >>> mechanism_statistic_text(PartialMechanism(statistic="sum of squares of age", column="age"), {})
     'sum of squares of age'
     """
     statistic, column, by = mechanism.statistic, mechanism.column, ", ".join(mechanism.by)
-    is_centered = statistic == "sum" and bool(mechanism.answers) and means >= set(mechanism.answers)
-    named = sentences.CENTERED_SUM if is_centered else sentences.statistic_text(statistic)
+    usual_name = sentences.statistic_text(statistic)
+    names = {special_names.get(answer, {}).get(statistic, usual_name) for answer in mechanism.answers}
+    named = names.pop() if len(names) == 1 else usual_name
     if " of " not in statistic and column:
         named = COLUMN_STATISTICS.get(statistic, f"{named} of {{}}").format(column)
     return named + (f" by {by}" if by else "")
@@ -383,6 +418,6 @@ def _exact_guarantee_numbers(certificate: Certificate) -> list[tuple[str, str]]:
         ("Requested guarantee", " and ".join(points)),
         ("Probability of unbounded loss, at most", _typed_number(certificate.budget.delta)),
         ("Relation of neighboring tables", certificate.neighbors.relation),
-        ("Privacy computed by", certificate.computed.method),
+        ("δ(ε) of the total loss evaluated by", certificate.computed.method),
     ]
     return [(name, value) for name, value in named if value not in ("", MISSING, "NaN", "Infinity")]

@@ -124,6 +124,8 @@ class Answer:
     """True if a key is a band of a range."""
     k: int | None = None
     """The number of largest groups asked for."""
+    clamping: str = ""
+    """How clamped values change the answer; empty if none is clamped."""
 
     @property
     def published_values(self) -> list[float]:
@@ -240,6 +242,7 @@ def shown_answer(source: AnswerDocument | PartialAnswer) -> Answer:
         in_percent=value_format.in_percent,
         has_bands=bool(source.edges or source.bands),
         k=None if source.k is None else int(source.k),
+        clamping=escape_control_chars(source.clamping),
     )
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from tightrope.documents.privacy_unit import PrivacyUnit
+
 SOURCES = {
     "odo": "C. Dwork, K. Kenthapadi, F. McSherry, I. Mironov, M. Naor: Our data, ourselves: privacy via distributed "
     "noise generation. EUROCRYPT 2006.",
@@ -178,13 +180,21 @@ WHAT_IS_LEFT = Statement(
 )
 
 
-def release_method(noun: str) -> MethodAppendix:
-    """Return the statements for a release whose privacy unit is called ``noun``."""
+def release_method(person: PrivacyUnit) -> MethodAppendix:
+    """Return the statements for a release that protects this privacy unit."""
+    noun = person.unit_noun
+    all_rows, many_splits = "", ""
+    if person.column:
+        all_rows = f", with all rows of this {noun}"
+        many_splits = (
+            f" If the rows of one {noun} can be distributed over groups in several ways, the largest δ(ε) over all of "
+            "them is used."
+        )
     guarantee = Statement(
         "guarantee",
         "The guarantee",
-        f"Let D and D′ be tables of which one has one {noun} more than the other, with all rows of this {noun}, and "
-        "let M be everything that is published. For every set S of results,",
+        f"Let D and D′ be tables of which one has one {noun} more than the other{all_rows}, and let M be everything "
+        "that is published. For every set S of results,",
         ("odo",),
     )
     profile = Statement(
@@ -198,8 +208,7 @@ def release_method(noun: str) -> MethodAppendix:
         "composition",
         "All answers together",
         "The losses L = log(P(o) / Q(o)) of the noisy numbers add up. Sums are computed on a grid, with each loss "
-        "rounded up, so that δ(ε) is never underestimated. If the rows of one "
-        f"{noun} can be distributed over groups in several ways, the largest δ(ε) over all of them is used.",
+        f"rounded up, so that δ(ε) is never underestimated.{many_splits}",
         ("fft", "dots"),
     )
     return MethodAppendix.from_statements([guarantee, profile, ATTACKER, NOISE_ADDED, together, INTERVALS])

@@ -155,6 +155,7 @@ class PartialAnswer(Struct, frozen=True, kw_only=True):
     label: str = ""
     bands: Mapping[str, tuple[object, ...]] = {}
     k: float | None = None
+    clamping: str = ""
     rows: tuple[Json, ...] = ()
 
 

@@ -124,13 +124,32 @@ def tradeoff_points(certificate: Certificate) -> list[Point]:
     return [(rate, true_positive_rate(points, rate)) for rate in rates]
 
 
+LARGEST_EPSILON = 700
+"""Larger ε are not drawn: e^ε is too large for a float."""
+
+
+def promised_point(certificate: Certificate) -> Point | None:
+    """Return the (ε, δ) of the guarantee; None if it is not stated, or too large to draw."""
+    epsilon, delta = certificate.epsilon, certificate.delta
+    if epsilon is None or delta is None or not (0 <= epsilon <= LARGEST_EPSILON and 0 <= delta <= 1):
+        return None
+    return epsilon, delta
+
+
 def profile_points(certificate: Certificate) -> list[Point]:
     """Return the stated (ε, δ) with δ > 0, by ε, and chords between them, for a logarithmic axis.
 
-    δ(ε) is convex in e^ε, so the chord in e^ε lies above it: every point returned is a guarantee.
+    δ(ε) is convex in e^ε, so the chord in e^ε lies above it: every point returned is a guarantee. The curve passes
+    through the promised point, unless other points show that δ is smaller there.
     """
     stated = stated_number_pairs(certificate.profile.epsilon, certificate.profile.delta)
-    known = sorted((epsilon, delta) for epsilon, delta in stated if 0 <= epsilon <= 700 and 0 < delta <= 1)
+    known = sorted((epsilon, delta) for epsilon, delta in stated if 0 <= epsilon <= LARGEST_EPSILON and 0 < delta <= 1)
+    promised = promised_point(certificate)
+    if known and promised is not None and promised[1] > 0 and promised[0] not in [epsilon for epsilon, _ in known]:
+        before = [delta for epsilon, delta in known if epsilon < promised[0]]
+        after = [delta for epsilon, delta in known if epsilon > promised[0]]
+        if promised[1] <= min(before, default=1.0) and promised[1] >= max(after, default=0.0):
+            known = sorted([*known, promised])
     points: list[Point] = []
     for (low, start), (high, end) in pairwise(known):
         # From the left end up to but without the right one, closer where log δ falls fastest.
@@ -154,6 +173,12 @@ class PrivacyPromise:
     delta_name: str
     protected: str
     facts: list[str]
+
+
+def _unit_facts(person: PrivacyUnit) -> list[str]:
+    """Return what a privacy unit is, and its declared limits; one answer can have smaller ones."""
+    limits = person.declared_limits_text
+    return [f"privacy unit: {person.rows_words}", *([limits] if limits else [])]
 
 
 def privacy_promise(certificate: Certificate) -> PrivacyPromise:
@@ -193,5 +218,5 @@ def privacy_promise(certificate: Certificate) -> PrivacyPromise:
         delta_meaning=delta_meaning,
         delta_name=DELTA_NAME.capitalize(),
         protected=escape_control_chars(neighbors.statement).rstrip("."),
-        facts=[f"privacy unit: {person.rows_words}", *person.limits_text] if neighbors != PartialNeighbors() else [],
+        facts=_unit_facts(person) if neighbors != PartialNeighbors() else [],
     )

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from tightrope.documents.escaping import escape_control_chars
 from tightrope.documents.numbers import MISSING, UP, percent_text, significant_text
+from tightrope.documents.privacy_unit import unit_count_text
 from tightrope.documents.release import NoiseUsed, PlannedAnswer, ReleaseResult, displayed_title
 from tightrope.documents.wording import share_text
 from tightrope.reporting.wording.answers import Answer, rounded_answer_row
@@ -14,6 +15,8 @@ from tightrope.reporting.wording.partial_release import PartialRelease
 
 FORMER_TOO_NOISY = "the noise is too large"
 """The beginning of statements up to version 0.2.0 that say that the noise is too large to say anything."""
+SAME_STATEMENT = "As above: ± covers the noise only, not the sampling error of a study."
+"""The statement on intervals of an answer that has the same one as an answer before it."""
 NOTHING_SHOWN = "Every group is suppressed: none is large enough."
 MARGIN = "95 % margin of error"
 STATISTICS = {
@@ -79,6 +82,18 @@ def bias_statements(document: ReleaseResult | PartialRelease) -> list[tuple[str,
         text = f"The noise is too large to say how many {'other ' if sentences else ''}rows or values this concerns."
         sentences.append((text, ", ".join(dict.fromkeys(too_noisy))))
     return sentences
+
+
+def bias_heading(document: ReleaseResult | PartialRelease) -> str:
+    """Return the heading of the sentences on bias, which names the sources that the release estimates."""
+    kinds = {bias.kind for bias in document.bias}
+    sources = {
+        "limiting rows": "left out" in kinds,
+        "clamping values": bool(kinds & {"below", "above"}),
+        "missing values": "missing" in kinds,
+    }
+    present = [name for name, is_present in sources.items() if is_present]
+    return f"Bias from {' and '.join(filter(None, [', '.join(present[:-1]), *present[-1:]]))}" if present else "Bias"
 
 
 UNKNOWN_SHARE = "The noise is too large to say how many of its rows were left out."
@@ -155,14 +170,19 @@ def has_centered_sum(answer: Answer | PlannedAnswer) -> bool:
     return {noise.statistic for noise in answer.noise} >= MEAN_STATISTICS
 
 
-def noise_statistic_text(name: str, answer: Answer | PlannedAnswer) -> str:
-    """Return a statistic of an answer as displayed: the sum of a mean is of distances from the middle of its range."""
+def noise_statistic_text(name: str, answer: Answer | PlannedAnswer, unit_label: str) -> str:
+    """Return a statistic of an answer as displayed: the sum of a mean is of distances from the middle of its range.
+
+    ``unit_label`` is the noun of the privacy unit with its article: a count of units is named after it.
+    """
+    if name == "count" and answer.kind == "count_distinct":
+        return unit_count_text(unit_label)
     return CENTERED_SUM if name == "sum" and has_centered_sum(answer) else statistic_text(name)
 
 
-def noise_label(noise: NoiseUsed, answer: PlannedAnswer, answers: Sequence[PlannedAnswer]) -> str:
+def noise_label(noise: NoiseUsed, answer: PlannedAnswer, answers: Sequence[PlannedAnswer], unit_label: str) -> str:
     """Return the statistic of a planned answer as displayed; the first centered sum among the answers is explained."""
-    label = noise_statistic_text(noise.statistic, answer)
+    label = noise_statistic_text(noise.statistic, answer, unit_label)
     if label != CENTERED_SUM or answer is not next(filter(has_centered_sum, answers)):
         return label
     return f"{label} ({CENTERED_SUM_MEANING})"
@@ -241,11 +261,11 @@ def expected_error_label(answer: Answer | PlannedAnswer) -> str:
     return "expected absolute error, at most" if has_centered_sum(answer) else "expected absolute error"
 
 
-def noise_lines(answer: Answer) -> list[dict[str, str]]:
+def noise_lines(answer: Answer, unit_label: str) -> list[dict[str, str]]:
     """Return one line for each noise: its statistic, its family, the reason for it, and its size."""
     return [
         {
-            "statistic": noise_statistic_text(noise.statistic, answer) or MISSING,
+            "statistic": noise_statistic_text(noise.statistic, answer, unit_label) or MISSING,
             "family": family_text(noise.family) or MISSING,
             "why": noise.why,
             "typical": significant_text(noise.mean_absolute_error, 2, UP),
