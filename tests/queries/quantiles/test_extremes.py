@@ -143,7 +143,7 @@ def test_values_lie_inside_of_all_rows_and_intervals_hold(kind: str):
 def test_titles_state_what_is_left_out_wherever_they_stand(tmp_path: Path):
     plan = tr.Session(heights(), privacy_unit=None, budget=BUDGET).plan([tr.maximum("x", bounds=(0, 1_000))])
     (left_out,) = left_out_of(plan)
-    title = f"aximum of all but the {left_out} largest values of x (clamped to [0, 1000])"
+    title = f"aximum of all but the {left_out} largest values of x (clamped to [0 1000])"
     answers = plan.release()
     answers.report(tmp_path / "report.html")
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
