@@ -51,20 +51,24 @@ GUESS_TOLERANCE = 0.02
 """Relative tolerance of the guess for the parameter with that moment."""
 MIN_DELTA = 1e-30
 """For the guess, a smaller δ, or δ = 0, is replaced by this."""
+NEGLIGIBLE_FRACTION = 1e-3
+"""An infinite loss of a smaller probability, relative to δ, does not change the guess."""
 MIN_LOG_MU, MAX_LOG_MU = math.log(1e-12), math.log(1e3)
 """Range of the search for log μ."""
 
 
 def guess_start(make_loss: MakeLoss, points: Iterable[tuple[float, float]], within: ParameterRange) -> ParameterRange:
     """Return the range with a start near the answer; unchanged if the loss has no known moment."""
-    target = 2 * min(_log_mu(epsilon, max(delta, MIN_DELTA)) for epsilon, delta in points)
+    pairs = list(points)
+    target = 2 * min(_log_mu(epsilon, max(delta, MIN_DELTA)) for epsilon, delta in pairs)
+    negligible = NEGLIGIBLE_FRACTION * min(delta for _, delta in pairs)
 
     def moment_excess(loss: PrivacyLoss) -> tuple[float, float]:
         """Return log K(1) of the worse direction, less the target; ``PrecisionError`` if it is unknown or infinite."""
         with np.errstate(all="ignore"):
             log_moments = [direction.log_moment(ORDER_ONE) for direction in (loss.remove, loss.add)]
         moments = [math.nan if moment is None else float(moment[0].real) for moment in log_moments]
-        if loss.infinite_mass > 0 or not all(0 < moment < math.inf for moment in moments):
+        if loss.infinite_mass > negligible or not all(0 < moment < math.inf for moment in moments):
             raise PrecisionError(f"the moment K(1) of {len(loss.remove.laws)} distributions is not known")
         excess = math.log(max(moments)) - target
         return excess, excess

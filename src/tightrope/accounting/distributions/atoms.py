@@ -12,6 +12,7 @@ import numpy as np
 from tightrope.accounting.distributions.base import (
     LEAST_DOUBLE,
     BoundArrays,
+    GaussianForm,
     LossDistribution,
     relative_bounds,
     widen_bounds,
@@ -66,6 +67,7 @@ class Atoms(LossDistribution):
     one_order: bool = False
     """True if it dominates only one order of a pair: its masses under Q may add up to less than one, so its reverse is
     not a bound."""
+    gaussian_form: GaussianForm | None = None
 
     @classmethod
     def merge_losses(
@@ -196,6 +198,7 @@ class Atoms(LossDistribution):
             mass_error,
             rounding_error_bounds,
             formula,
+            gaussian_form=self.gaussian_form,  # x -> shift - x exchanges the two distributions
         )
 
     def profile(self, epsilon: Floats) -> Floats:

@@ -39,6 +39,14 @@ class FlatForm(NamedTuple):
         return self.spread / (2 * self.atom) if self.atom > 0 else math.inf
 
 
+class GaussianForm(NamedTuple):
+    """A discrete Gaussian of this scale and the same moved by ``shift``, each up to a total variation ``distance``."""
+
+    scale: float
+    shift: int
+    distance: float
+
+
 BoundArrays = tuple[Floats, Floats]
 """A lower and an upper bound of each number, both of shape [n]."""
 
@@ -136,6 +144,11 @@ class LossDistribution(ABC):
     @property
     def flat_form(self) -> FlatForm | None:
         """The distribution tilted by e^{−l/2}, if it is two equal atoms and a uniform density."""
+        return None
+
+    @property
+    def gaussian_form(self) -> GaussianForm | None:
+        """The two distributions, if they are discrete Gaussians of one scale, except for rounded probabilities."""
         return None
 
     @property

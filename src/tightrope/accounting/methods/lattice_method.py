@@ -1,11 +1,12 @@
-"""Methods for atoms on one lattice: the recurrence of a triple, and the tilted transform."""
+"""Methods for atoms on one lattice: sums of discrete Gaussians, the recurrence of a triple, the tilted transform."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from fractions import Fraction
+from functools import cache, lru_cache
 
 import numpy as np
 import scipy
@@ -13,11 +14,155 @@ from scipy.special import logsumexp
 
 from tightrope.accounting.bounds import Interval, join_bounds, probability_error_bounds
 from tightrope.accounting.distributions.atoms import Atoms
+from tightrope.accounting.distributions.base import GaussianForm, mirror_bounds
 from tightrope.accounting.distributions.composition import Composition
+from tightrope.accounting.distributions.gaussian import GaussianLossDistribution, mills_ratio
 from tightrope.accounting.methods.lattice import MAX_POINTS, TINY_MASS, Lattice, LatticePart
-from tightrope.accounting.methods.method import EpsilonGuess, Method
+from tightrope.accounting.methods.method import EpsilonGuess, Method, approximate_epsilon_at
 from tightrope.numerics.arrays import Floats
 from tightrope.numerics.rounding import ROUND_OFF
+
+# Copies of one discrete Gaussian: σ and d are its scale and its shift, k the number of copies. Their loss depends on
+# the sum of the outputs alone, and at every integer n the sum has the density of N(0, kσ²), up to a factor that is 1
+# for σ ≥ 10. So δ is the sum over n > τ of h(n) = f(n) (1 − e^{−(d/σ²)(n − τ)}), with f this density and
+# τ = εσ²/d − kd/2: a sum of positive terms, or the integral (δ of the Gaussian) with the Euler–Maclaurin correction
+# (``docs/proofs/gaussian-sum.md``).
+
+MIN_SUM_SCALE = 10.0
+"""For smaller scales the lattice of the exact weights is as fast."""
+MAX_ROUNDED_PART = 1e-9
+"""Largest effect of the rounded weights, relative to δ; otherwise the lattice of the exact weights is used, too."""
+MAX_SUM_TERMS = 1 << 21
+SUMMED_NATS = 60.0
+"""Terms are added until the density has fallen by this many nats."""
+MAX_STEP_RATIO = 0.25
+"""The correction is used if the log of the density changes by less than this between neighboring integers."""
+MAX_CORRECTION_ERROR = 1e-13
+"""Largest error of the correction, relative to delta."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GaussianSumMethod(Method):
+    """``count`` copies of a discrete Gaussian; ``fallback`` returns the method of the exact weights."""
+
+    form: GaussianForm
+    count: int
+    fallback: Callable[[], Method]
+    name = "exact sum"
+
+    def delta(self, epsilon: float) -> Interval:
+        if epsilon < 0:
+            reverse = [np.array([end]) for end in self.delta(-epsilon)]
+            mirrored = mirror_bounds(np.array([epsilon]), (reverse[0], reverse[1]))
+            return float(mirrored[0][0]), float(mirrored[1][0])
+        low, high = self._unrounded_delta(epsilon)
+        # A set gains at most k times the distance in probability under P, and loses no more under Q.
+        error = 1.001 * self.count * self.form.distance * (1 + math.exp(min(epsilon, 700.0)))
+        least, most = join_bounds(low, high, error)
+        if not error <= MAX_ROUNDED_PART * low:
+            low, high = self.fallback().delta(epsilon)
+            least, most = max(least, low), min(most, high)
+        return least, most
+
+    def approximate_epsilon_at(self, target: float) -> EpsilonGuess | None:
+        square = self._mu**2
+        if not target > 0:
+            return None
+        return approximate_epsilon_at(lambda c: square * (c + c * c) / 2, math.log(target))
+
+    @property
+    def _mu(self) -> float:
+        """The distance of the two sums in standard deviations."""
+        return math.sqrt(self.count) * self.form.shift / self.form.scale
+
+    def _unrounded_delta(self, epsilon: float) -> Interval:
+        """Return bounds on δ of copies of the discrete Gaussian itself, for ε ≥ 0; (0, 1) if they take too long."""
+        variance = Fraction(self.form.scale) ** 2
+        threshold = Fraction(epsilon) * variance / self.form.shift - Fraction(self.count * self.form.shift, 2)
+        first = math.ceil(threshold)
+        corrected = self._corrected_integral(epsilon, float(threshold), float(first - threshold))
+        return corrected or self._sum_of_terms(first, float(first - threshold), variance) or (0.0, 1.0)
+
+    def _corrected_integral(self, epsilon: float, threshold: float, gap: float) -> Interval | None:
+        """Return bounds by the Euler–Maclaurin formula of order six at τ; None if its error is too large.
+
+        ``gap`` is the distance of the first integer from the threshold τ.
+        """
+        mu, deviation = self._mu, self.form.scale * math.sqrt(self.count)
+        a = threshold / deviation
+        largest = max(a, 0.0) + mu + 2
+        if not largest <= MAX_STEP_RATIO * deviation:
+            return None
+        low, high = (float(end[0]) for end in GaussianLossDistribution(mu).compute_deltas((np.array([epsilon]),) * 2))
+        density = math.exp(-a * a / 2) / math.sqrt(2 * math.pi)
+        correction = mu * density * _euler_maclaurin_terms(a, mu, gap, deviation)
+        # The remainder, |B_6|/6! times the integral of the sixth derivative, and the rounding of the correction.
+        moment = largest**6 + 3 * largest**4 + 9 * largest**2 + 15
+        integral = moment * (high if a >= 0 else min(1.0, mu * (mu + 2)))
+        integral += 6 * mu * density * float(mills_ratio(np.array(a + mu))) * moment ** (5 / 6)
+        error = 1.001 * integral / (30240 * deviation**6)
+        error += 0.2 * mu * density * (256 + 4 * a * a) * ROUND_OFF / deviation**2
+        if not error <= MAX_CORRECTION_ERROR * low:
+            return None
+        return join_bounds(low + correction, high + correction, error)
+
+    def _sum_of_terms(self, first: int, gap: float, variance: Fraction) -> Interval | None:
+        """Return bounds from the sum of h(n) over n ≥ ``first``; None if there are too many terms."""
+        square = float(self.count * variance)
+        deviation = math.sqrt(square)
+        start = max(first, -math.ceil(40 * deviation))  # smaller n have less than e^{-800} of the mass
+        reach = math.sqrt(2 * SUMMED_NATS) * deviation
+        terms = math.ceil(math.hypot(first, reach)) - first if first >= 0 else math.ceil(reach) - start
+        if not terms + 3 <= MAX_SUM_TERMS:
+            return None
+        steps = np.arange(terms + 3, dtype=np.float64)
+        peak = max(first, 0)
+        # n^2 - peak^2 for n = start + step
+        squares = steps * (2.0 * first + steps) if first >= 0 else (start + steps) ** 2
+        exponents = squares / (2 * square)
+        distances = (start - first) + gap + steps
+        summands = np.exp(-exponents) * -np.expm1(-float(self.form.shift / variance) * distances)
+        total = float(np.sum(summands))
+        last = start + terms + 2
+        rest = math.exp(-exponents[-1]) / -math.expm1(-last / square)
+        log_peak = float(Fraction(peak) ** 2 / (2 * self.count * variance))
+        scale = math.exp(-log_peak) / (deviation * math.sqrt(2 * math.pi))
+        rounding = ROUND_OFF * (80 + 2 * log_peak) * total + 4 * ROUND_OFF * float(np.dot(summands, exponents))
+        return join_bounds(scale * total, scale * total, scale * (rounding + rest) + TINY_MASS)
+
+
+def _euler_maclaurin_terms(a: float, mu: float, gap: float, deviation: float) -> float:
+    """Return the correction divided by μ φ(a): −Σ_j B_j(gap)/j! H^{(j−1)}(a) / deviation^j for j = 2..6.
+
+    H^{(m)}(a) = (−1)^m φ(a) (He_m(a) − He_m(a + μ)), by Taylor's formula −(−1)^m φ(a) Σ_i C(m, i) μ^i He_{m−i}(a).
+    """
+    hermite = [1.0, a, a * a - 1, a * (a * a - 3), (a * a - 6) * a * a + 3]
+    t = gap * (1 - gap)
+    bernoulli = {
+        2: 1 / 6 - t,
+        3: t * (0.5 - gap),
+        4: t * t - 1 / 30,
+        5: -t * (0.5 - gap) * (t + 1 / 3),
+        6: 1 / 42 - t * t / 2 - t**3,
+    }
+    total = 0.0
+    for j, value in bernoulli.items():
+        m = j - 1
+        difference = sum(math.comb(m, i) * mu ** (i - 1) * hermite[m - i] for i in range(1, m + 1))
+        total += value / math.factorial(j) * (-1) ** m * difference / deviation**j
+    return total
+
+
+def gaussian_sum_method(total: Composition, fallback: Callable[[], Method]) -> GaussianSumMethod | None:
+    """Return the sum if every distribution is a discrete Gaussian of the same scale and shift, else None."""
+    forms = [law.gaussian_form for law in total.laws]
+    first = forms[0]
+    if first is None or not first.scale >= MIN_SUM_SCALE:
+        return None
+    if any(form is None or (form.scale, form.shift) != (first.scale, first.shift) for form in forms):
+        return None
+    return GaussianSumMethod(first, sum(total.counts), cache(fallback))
+
 
 # The lattice that contains a set of losses, up to rounding.
 

@@ -2,6 +2,7 @@
 
 dynamic program  two or more steps of bounded range, whose offsets may be chosen adaptively, and any others
 closed form  a single distribution with a formula for its profile
+exact sum    copies of one discrete Gaussian: a sum over integers, close to the continuous closed form
 recurrence   copies of one triple: positive three-term recurrence
 lattice      distributions with atoms on one lattice: tilted transform
 enumeration  a few copies of small finite distributions: every sum of losses
@@ -28,7 +29,7 @@ from tightrope.accounting.distributions.composition import Composition
 from tightrope.accounting.methods.adaptive_range import AdaptiveRangeMethod, adaptive_range_method
 from tightrope.accounting.methods.grid import GridMethod
 from tightrope.accounting.methods.lattice import Lattice
-from tightrope.accounting.methods.lattice_method import LatticeMethod, lattice_method_if_exact
+from tightrope.accounting.methods.lattice_method import LatticeMethod, gaussian_sum_method, lattice_method_if_exact
 from tightrope.accounting.methods.method import Method
 from tightrope.numerics.arrays import Floats
 from tightrope.numerics.rounding import ROUND_OFF
@@ -131,6 +132,11 @@ def choose_pair_method(total: Composition) -> Method:
         return ClosedFormMethod(Atoms(np.zeros(0), np.zeros(0), 1.0, 1.0, relative_mass_error=nearly))
     if total.counts == (1,) and total.laws[0].profile(np.array([1.0])) is not None:
         return ClosedFormMethod(total.laws[0])
+    return gaussian_sum_method(total, lambda: _choose_numerical_method(total)) or _choose_numerical_method(total)
+
+
+def _choose_numerical_method(total: Composition) -> Method:
+    """Return the method for a composition without a formula."""
     if (on_one_lattice := lattice_method_if_exact(total)) is not None:
         return on_one_lattice
     if (finite := enumerate_composition(total)) is not None:

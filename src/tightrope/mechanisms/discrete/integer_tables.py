@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import pairwise
 from typing import Self
@@ -92,7 +92,7 @@ def gaussian_table(scale: float) -> NoiseTable:
     while raw[-1] >> (DIGITS - BITS):  # at least 2^{-128} of the weight of 0
         raw.append(raw[-1] * ratio >> DIGITS)
         ratio = ratio * factor >> DIGITS
-    return build_noise_table(raw, steps=(1 / (2 * scale * scale),))
+    return replace(build_noise_table(raw, steps=(1 / (2 * scale * scale),)), gaussian_scale=scale)
 
 
 def check_scale_range(scale: object, low: float, high: float) -> float:

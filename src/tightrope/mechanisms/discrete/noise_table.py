@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from itertools import accumulate, pairwise
@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tightrope.accounting.distributions.atoms import Atoms
+from tightrope.accounting.distributions.base import GaussianForm
 from tightrope.errors import InputError
 from tightrope.mechanisms.discrete.integer_weights import (
     DIGITS,
@@ -121,7 +122,8 @@ class NoiseTable:
 
     Exactly: center + 2 Σ half + 2 escape_in = 2¹²⁸. ``steps`` are the ideal spacings of the privacy losses in nats (for
     example 1/scale): losses within rounding of a multiple are moved there, and the deviation is declared in the slack
-    of the atoms. They change no weight.
+    of the atoms. They change no weight. ``gaussian_scale``: the scale, if ``gaussian_table`` made the weights; it makes
+    the privacy loss of many copies faster to compute, and documents do not contain it.
 
     Raises ``InputError`` if the weights are not integers ≥ 0 with that sum.
 
@@ -134,6 +136,7 @@ class NoiseTable:
     half: tuple[int, ...]
     tail: Tail | None = None
     steps: tuple[float, ...] = ()
+    gaussian_scale: float | None = field(default=None, compare=False)
 
     def __repr__(self) -> str:
         end = "endless tail" if self.tail else "no tail"
@@ -198,7 +201,12 @@ class NoiseTable:
 
     def atoms_for_shift(self, shift: int) -> Atoms:
         """Return the loss distribution of the pair (X, X + shift), from the integer weights (see ``table_loss``)."""
-        return loss_atoms(self, check_integer("shift", shift))
+        atoms = loss_atoms(self, check_integer("shift", shift))
+        if self.gaussian_scale is None:
+            return atoms
+        # At most 13.33 scales + 1 cells on a side, each rounded down by less than 2^-128; docs/proofs/gaussian-sum.md.
+        distance = math.ldexp(27 * self.gaussian_scale + 5, -BITS)
+        return replace(atoms, gaussian_form=GaussianForm(self.gaussian_scale, shift, distance))
 
     def loss(self, sensitivity: int = 1) -> PrivacyLoss:
         """Return the privacy loss for every shift 1..sensitivity.
