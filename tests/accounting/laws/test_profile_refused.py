@@ -94,3 +94,58 @@ def test_two_directions_meet_at_zero():
         loss = tr.from_profile(lambda e: one(e) * (1 + 1e-4), reverse=other, relative_error=1e-4).loss
         upper, truth = ((3 * each).delta(0.4) for each in (loss, sampled))
     assert truth <= upper <= truth * (1 + 2e-3)
+
+
+def zcdp_bound(rho):
+    """The least bound on δ over orders a, with divergences ρa (Canonne, Kamath, Steinke 2020, Prop. 12)."""
+    orders = 1 + np.geomspace(0.01, 1e4, 500)[:, None]
+
+    def bound(e):
+        logs = (orders - 1) * (rho * orders - e) - np.log(orders - 1) + orders * np.log1p(-1 / orders)
+        return np.exp(np.minimum(np.min(logs, axis=0), 0.0))
+
+    return bound
+
+
+@pytest.mark.parametrize("rho", [0.005, 0.1, 1.0])
+def test_a_minimum_over_orders_is_made_convex(rho):
+    """Refused as a profile, since it is none; as an upper bound it is, and the Gaussian with that ρ meets it."""
+    bound, gaussian = zcdp_bound(rho), tr.gaussian(scale=1 / math.sqrt(2 * rho)).loss
+    with pytest.raises(InputError, match=r"convex.*upper_bound=True"):
+        tr.from_profile(bound)
+    loss = tr.from_profile(bound, upper_bound=True).loss
+    epsilons = np.linspace(0.0, rho + 7 * math.sqrt(2 * rho), 41)
+    deltas = loss.delta(epsilons)
+    assert np.all(deltas >= gaussian.delta(epsilons))
+    assert np.all(deltas <= bound(epsilons) * (1 + 2e-3))
+    assert deltas[0] < 0.99 * bound(np.zeros(1))[0]  # the mirror image lowers the total variation
+    spread = 2 * math.sqrt(8 * rho)
+    if rho == 0.1:
+        assert (4 * gaussian).delta(spread) < (4 * loss).delta(spread) < 4 * loss.delta(spread / 4)
+
+
+def test_dents_and_rises_of_an_upper_bound_are_bridged():
+    for profile in (dented, lambda e: np.minimum(TRUE(e) * (1 + 0.1 * np.sin(20 * e) ** 2), 1.0), rising_far_out):
+        loss = tr.from_profile(profile, upper_bound=True).loss
+        epsilons = np.linspace(0.0, 5.0, 64)
+        deltas = loss.delta(epsilons)
+        assert np.all(np.diff(deltas) <= 0)
+        assert np.all(deltas <= profile(epsilons) * (1 + 2e-3))
+        assert tr.from_profile(profile, upper_bound=True, infinite_mass=0.0).loss.delta(1.0) == loss.delta(1.0)
+    assert (
+        tr.from_profile(lambda e: TRUE(e) / 2 + 0.01, upper_bound=True, infinite_mass=0.01).loss.infinite_mass == 0.01
+    )
+
+
+@pytest.mark.parametrize(
+    ("profile", "settings", "expected"),
+    [
+        (TRUE, {"reverse": TRUE}, "reverse to be left out"),
+        (TRUE, {"infinite_mass": 0.01}, "infinite_mass to be at most"),
+        (lambda e: 2 * np.exp(-e), {}, r"in \[0, 1\]"),
+        (lambda e: np.nan * e, {}, r"in \[0, 1\]"),
+    ],
+)
+def test_what_is_no_upper_bound_is_refused(profile, settings, expected):
+    with pytest.raises(InputError, match=expected):
+        tr.from_profile(profile, upper_bound=True, **settings)

@@ -32,6 +32,7 @@ FARTHEST_CHECKED = 650.0
 SMALLEST_CHECKED, POINT_COUNT = 1e-6, 2000
 CUT_HALVINGS = 60
 """Number of bisection steps for the total variation."""
+UPPER_BOUND = "if it is only an upper bound, such as a minimum over orders, pass upper_bound=True"
 CheckedDeltas = tuple[Floats, Floats]
 """Values of ε from 0 on, ascending, and δ there."""
 
@@ -80,7 +81,9 @@ def check_profile_pair(above: Profile, below: Profile, limit: float, relative_er
     if not np.all(one[0] <= most * (1 + tolerance)):
         at = float(middle_epsilons[np.argmax(one[0] > most * (1 + tolerance))])
         kink = "one that, mirrored below 0, is convex in e^epsilon at epsilon=0, too"
-        raise InputError("profile", above, kink, f"between 0 and {at:.6g} it falls too fast for its value")
+        raise InputError(
+            "profile", above, kink, f"between 0 and {at:.6g} it falls too fast for its value; {UPPER_BOUND}"
+        )
 
 
 def check_shape(name: str, profile: Profile, epsilons: Floats, deltas: Floats, tolerance: float) -> None:
@@ -95,7 +98,26 @@ def check_shape(name: str, profile: Profile, epsilons: Floats, deltas: Floats, t
     dents = deltas - np.interp(np.exp(epsilons), np.exp(epsilons[hull]), deltas[hull]) > tolerance * deltas
     if np.any(dents):
         at = float(epsilons[np.argmax(dents)])
-        raise InputError(name, profile, f"one that is convex in e^epsilon, also near epsilon={at:.6g}")
+        raise InputError(name, profile, f"one that is convex in e^epsilon, also near epsilon={at:.6g}", UPPER_BOUND)
+
+
+def points_of_upper_bound(profile: Profile, limit: float, relative_error: float) -> list[tuple[float, float]]:
+    """Return points (ε, δ) that a mechanism meets if the function, within its error, is at least its profile.
+
+    They are dense where δ is at least 1e-30, and 40 of them are further out. Raises ``InputError`` if values leave
+    [0, 1] or drop below the limit.
+    """
+    reach = limit_epsilon(profile, limit)
+    near = np.geomspace(1e-4 * reach, reach, POINT_COUNT // 3)
+    far = np.geomspace(reach, FARTHEST_CHECKED, 41)
+    epsilons = np.unique(np.concatenate([np.linspace(0.0, reach, POINT_COUNT * 2 // 3), near, far]))
+    deltas = checked_values(profile, epsilons)
+    if not np.min(deltas) >= limit * (1 - CONVEXITY_TOLERANCE - 2 * relative_error):
+        raise InputError("infinite_mass", limit, f"at most the profile far out, {float(np.min(deltas))!r}")
+    deltas = np.maximum(np.minimum(deltas * (1 + relative_error), 1.0), limit)
+    # Beyond the range of from_points no point is needed: the profile there is at most the last value.
+    inside = epsilons <= 600
+    return list(zip(epsilons[inside].tolist(), deltas[inside].tolist(), strict=True))
 
 
 def hull_indices(epsilons: Floats, deltas: Floats) -> list[int]:
