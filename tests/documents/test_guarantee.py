@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from decimal import Decimal
+from decimal import Decimal, localcontext
 from fractions import Fraction
+from statistics import NormalDist
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import tightrope as tr
 from tightrope.documents import Budget, Guarantee
 from tightrope.errors import InputError
 
@@ -103,3 +105,55 @@ def test_a_trade_off_function_is_neither_shared_nor_written_down():
 def test_shares_are_parts(share):
     with pytest.raises(InputError, match="budget_fraction="):
         Budget(epsilon=1, delta=1e-6).scale_by(share)
+
+
+@pytest.mark.parametrize(
+    ("false_positive", "true_positive"),
+    [("0.01", "0.05"), ("0.001", "0.01"), ("1e-6", "1e-3"), ("0.4", "0.9"), ("0.2", "0.8"), ("0.3", "0.30000001"),
+     ("1e-40", "0.5"), ("0.5", "0.999999999999"), ("1e-100", "1.0000001e-100")],
+)  # fmt: skip
+def test_an_attackers_rates_are_a_point_that_implies_them(false_positive, true_positive):
+    """δ + e^ε FPR is at most the TPR, exactly; for rates that add up to more than 1, for their complements."""
+    budget = Budget(attack_rates=[(false_positive, true_positive)], delta="1e-9")
+    (epsilon, delta), (first, second) = budget.points[0], budget.attack_rates[0]
+    with localcontext(prec=200):
+        if first + second > 1:
+            first, second = 1 - second, 1 - first
+        assert 0 <= delta <= second - epsilon.exp() * first
+        # The best point for a Gaussian is at a flat maximum: nearly nothing is lost to the rounding of ε.
+        mu = NormalDist().inv_cdf(float(second)) - NormalDist().inv_cdf(float(first))
+        gaussian = tr.gaussian(scale=1, sensitivity=max(mu, 1e-9)).loss
+        assert float(delta) >= gaussian.delta(float(epsilon)) * (1 - 1e-3) - 1e-8 * float(second)
+    assert budget == Budget(attack_rates=[(false_positive, true_positive)], delta="1e-9")
+    assert "true-positive rate" in str(budget)
+    assert Budget(points=budget.points, delta="1e-9") != budget
+
+
+def test_rates_stand_next_to_other_limits():
+    budget = Budget(epsilon=1, attack_rates=[(0.01, 0.05), (0.1, 0.3)], delta="1e-8")
+    assert len(budget.points) == 3
+    assert budget.asked[:2] == ("epsilon", "attack_rates")
+    assert budget.scale_by("0.5").points[0] == (Decimal("0.5"), Decimal("5e-9"))
+    assert str(budget).startswith("epsilon 1 at delta 1e-8 and true-positive rate 0.05 at false-positive rate 0.01")
+
+
+@pytest.mark.parametrize(
+    ("rates", "expected"),
+    [
+        ([], "at least one pair"), (0.01, "at least one pair"), ([0.01], "pairs"), ([(0.01, 0.05, 1)], "pairs"),
+        ([(0.05, 0.05)], "true-positive rate above"), ([(0.05, 0.01)], "true-positive rate above"),
+        ([(0, 0.05)], "between 0 and 1"), ([(0.5, 1)], "between 0 and 1"), ([(math.nan, 0.5)], "finite"),
+        ([(0.1, "x")], "a number"), ([("1e-101", 0.5)], "between 0 and 1"),
+    ],
+)  # fmt: skip
+def test_rates_that_are_refused(rates, expected):
+    with pytest.raises(InputError, match=expected) as error:
+        Budget(attack_rates=rates, delta=1e-6)
+    assert error.value.name == "attack_rates"
+
+
+def test_rates_need_a_delta():
+    with pytest.raises(InputError, match="missing"):
+        Budget(attack_rates=[(0.01, 0.05)])
+    with pytest.raises(InputError, match="the only promise"):
+        Budget(attack_rates=[(0.01, 0.05)], tradeoff=lambda t: 1 - t)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from decimal import MAX_EMAX, MIN_EMIN, ROUND_FLOOR, Context, Decimal, Inexact, InvalidOperation, Overflow, Underflow
 from fractions import Fraction
+from statistics import NormalDist
 from typing import Any
 
 from tightrope.documents.wording import DELTA_SIZE_ADVICE, explain_numbers
@@ -25,13 +26,15 @@ EXACT = Context(
     prec=10 * MAX_DIGITS, Emin=MIN_EMIN, Emax=MAX_EMAX, traps=[Inexact, InvalidOperation, Overflow, Underflow]
 )
 """Decimal context for budgets: every operation is exact, whatever precision the thread's context has."""
-EXPECTED_ARGUMENTS = "an epsilon, a total_variation, an attack_success, points or a tradeoff"
-BUDGET_ARGUMENTS = ("epsilon", "attack_success", "total_variation", "points", "delta")
+EXPECTED_ARGUMENTS = "an epsilon, a total_variation, an attack_success, attack_rates, points or a tradeoff"
+BUDGET_ARGUMENTS = ("epsilon", "attack_success", "attack_rates", "total_variation", "points", "delta")
 MAX_EPSILON = 10_000
 MOST_PARTS, TYPED_DIGITS, FLOAT_DIGITS, RATIO_ERROR = 1_000, 12, 17, Fraction(1, 1 << 52)
 """A decimal of 13 to 17 digits, as floats have, stands for a ratio p/q with q up to ``MOST_PARTS`` that is as near."""
 ROUND_DOWN_TWENTY_DIGITS = Context(prec=20, rounding=ROUND_FLOOR)
 RATIO = re.compile(r"([0-9]{1,100})/([0-9]{1,100})")
+EXPONENTIALS, SIX_DIGITS = Context(prec=60, rounding=ROUND_FLOOR), Context(prec=6)
+SMALLEST_RATE, ABOVE_ONE = Decimal("1e-100"), EXPONENTIALS.add(Decimal(1), Decimal("1e-50"))
 STATE_POINTS = "state points of it: Budget(points=[(epsilon, delta), ...])"
 
 
@@ -42,7 +45,10 @@ class Budget:
     ``delta`` is required (or follows from ``points``): it also caps the probability of an output that gives a person
     away with certainty. ``total_variation`` η is the point (0, η); ``attack_success=0.55`` says the same of an attacker
     who guesses whether you are in the data, at even odds: right at most 55 % of the time, so η at most 0.10. Only one
-    of the two may be given. Numbers are exact decimals (0.1 is one tenth), ε in nats.
+    of the two may be given. ``attack_rates=[(0.01, 0.05)]``: every attacker with a false-positive rate of 1 % has a
+    true-positive rate of at most 5 %. Each pair becomes the point (ε, δ) that implies it and that a Gaussian mechanism
+    with these rates just meets; ``calibrate`` tests the rates themselves. Numbers are exact decimals (0.1 is one
+    tenth), ε in nats.
 
     ``tradeoff`` is a symmetric trade-off function instead of everything else: the least type-II error of an attacker at
     a type-I error in [0, 1]. It has no points, so such a promise is neither shared nor written down.
@@ -53,11 +59,15 @@ class Budget:
     ((Decimal('1'), Decimal('1E-8')),)
     >>> Budget(attack_success=0.55, delta="1e-8").points
     ((Decimal('0'), Decimal('0.10')),)
+    >>> [(float(e), round(float(d), 6)) for e, d in Budget(attack_rates=[(0.01, 0.05)], delta="1e-8").points]
+    [(1.35318, 0.011303)]
     """
 
     points: tuple[Point, ...]
     delta: Decimal
     tradeoff: Tradeoff | None
+    attack_rates: tuple[Point, ...]
+    """Pairs of a false-positive rate and the largest true-positive rate; the last points are those that imply them."""
     asked: tuple[str, ...] = field(compare=False, repr=False)
     """Parameters that the user gave; the first is the one that a refusal suggests to raise."""
 
@@ -68,18 +78,19 @@ class Budget:
         delta: Number | None = None,
         total_variation: Number | None = None,
         attack_success: Number | None = None,
+        attack_rates: Sequence[tuple[Number, Number]] | None = None,
         points: Sequence[tuple[Number, Number]] | None = None,
         tradeoff: Tradeoff | None = None,
     ) -> None:
         if tradeoff is not None:
             if not callable(tradeoff):
                 raise InputError("tradeoff", tradeoff, "a function on [0, 1]", "say lambda t: max(0, 1 - 0.3 - t)")
-            others = (epsilon, delta, total_variation, attack_success, points)
+            others = (epsilon, delta, total_variation, attack_success, attack_rates, points)
             if any(other is not None for other in others):
                 raise InputError("tradeoff", tradeoff, "the only promise", "it says everything: leave the others out")
-            self._set_fields((), Decimal(0), tradeoff, ("tradeoff",))
+            self._set_fields((), Decimal(0), tradeoff, ("tradeoff",), ())
             return
-        given = (epsilon, attack_success, total_variation, points, delta)
+        given = (epsilon, attack_success, attack_rates, total_variation, points, delta)
         asked = tuple(name for name, value in zip(BUDGET_ARGUMENTS, given, strict=True) if value is not None)
         if not asked:
             raise InputError("budget", None, EXPECTED_ARGUMENTS, "try Budget(epsilon=1, delta=1e-8)")
@@ -99,12 +110,24 @@ class Budget:
         elif attack_success is not None:
             success = _checked_between("attack_success", attack_success, "0.5", "1")
             all_points.append((Decimal(0), EXACT.subtract(exact_decimal_product(Decimal(2), success), Decimal(1))))
+        rates = _checked_rates(attack_rates)
+        all_points += [_point_of_rates(*pair) for pair in rates]
         if not all_points:
             raise InputError("budget", None, EXPECTED_ARGUMENTS, "try Budget(epsilon=1, delta=1e-8)")
-        self._set_fields(tuple(all_points), cap, None, asked)
+        self._set_fields(tuple(all_points), cap, None, asked, rates)
 
-    def _set_fields(self, points: tuple[Point, ...], delta: Decimal, tradeoff: Tradeoff | None, asked: Names) -> None:
-        for name, value in (("points", points), ("delta", delta), ("tradeoff", tradeoff), ("asked", asked)):
+    def _set_fields(
+        self,
+        points: tuple[Point, ...],
+        delta: Decimal,
+        tradeoff: Tradeoff | None,
+        asked: Names,
+        attack_rates: tuple[Point, ...],
+    ) -> None:
+        values = {
+            "points": points, "delta": delta, "tradeoff": tradeoff, "asked": asked, "attack_rates": attack_rates,
+        }  # fmt: skip
+        for name, value in values.items():
             object.__setattr__(self, name, value)
 
     def scale_by(self, fraction: BudgetFraction) -> Budget:
@@ -122,7 +145,7 @@ class Budget:
             for epsilon, delta in self.checked_points
         ]
         scaled = Budget(points=points, delta=exact_decimal_product(self.delta, exact_fraction))
-        scaled._set_fields(scaled.points, scaled.delta, None, self.asked)
+        scaled._set_fields(scaled.points, scaled.delta, None, self.asked, ())
         return scaled
 
     @property
@@ -161,7 +184,9 @@ class Budget:
     def __str__(self) -> str:
         if self.tradeoff is not None:
             return "a trade-off function"
-        parts = [f"epsilon {e} at delta {d}" if e else f"total variation {d}" for e, d in self.points]
+        stated = self.points[: len(self.points) - len(self.attack_rates)]
+        parts = [f"epsilon {e} at delta {d}" if e else f"total variation {d}" for e, d in stated]
+        parts += [f"true-positive rate {t} at false-positive rate {f}" for f, t in self.attack_rates]
         delta_is_implied = any(delta <= self.delta for _, delta in self.points)
         all_parts = parts if delta_is_implied else [*parts, f"probability of infinite loss at most {self.delta}"]
         return " and ".join(all_parts).replace("E-", "e-").replace("E+", "e+")
@@ -289,6 +314,48 @@ def _checked_points(points: Sequence[tuple[Number, Number]] | None) -> list[Poin
             raise InputError("points", pair[0], f"pairs whose epsilon is a number in [0, {MAX_EPSILON}]")
         checked.append((epsilon, _checked_between("points", pair[1], "0", "1")))
     return checked
+
+
+def _checked_rates(pairs: Sequence[tuple[Number, Number]] | None) -> tuple[Point, ...]:
+    if pairs is not None and not (isinstance(pairs, (list, tuple)) and len(pairs) > 0):
+        raise InputError("attack_rates", pairs, "a list of at least one pair (false_positive_rate, true_positive_rate)")
+    checked = []
+    for pair in pairs or ():
+        if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+            raise InputError("attack_rates", pair, "pairs (false_positive_rate, true_positive_rate)")
+        false_positive, true_positive = (exact_decimal("attack_rates", rate) for rate in pair)
+        if not SMALLEST_RATE <= false_positive < true_positive < 1:
+            expected = "two rates between 0 and 1, the true-positive rate above the false-positive rate"
+            raise InputError("attack_rates", pair, expected, "a guess that ignores the data has both rates equal")
+        checked.append((false_positive, true_positive))
+    return tuple(checked)
+
+
+def _point_of_rates(false_positive: Decimal, true_positive: Decimal) -> Point:
+    """Return (ε, δ) with δ ≤ β − e^ε α, which implies a true-positive rate of at most β at the false-positive rate α.
+
+    P(A) ≤ δ + e^ε Q(A) for every test A. ε is the one at which the Gaussian with these rates has δ = β − e^ε α: with
+    μ = Φ⁻¹(β) − Φ⁻¹(α), ε = −μ Φ⁻¹(α) − μ²/2. If that is negative, the rates 1 − β and 1 − α say the same of the
+    other order of the pair.
+    """
+    first, second = false_positive, true_positive
+    if first + second > 1:
+        first, second = EXACT.subtract(Decimal(1), second), EXACT.subtract(Decimal(1), first)
+    low, high = _normal_quantile(first), _normal_quantile(second)
+    mu = high - low
+    epsilon = SIX_DIGITS.create_decimal_from_float(max(0.0, -mu * low - mu * mu / 2))
+    growth = EXPONENTIALS.multiply(EXPONENTIALS.exp(epsilon), ABOVE_ONE)
+    delta = ROUND_DOWN_TWENTY_DIGITS.plus(EXPONENTIALS.subtract(second, EXPONENTIALS.multiply(growth, first)))
+    if not delta > 0:  # nearly equal rates: ε = 0 is the only useful point
+        return Decimal(0), EXACT.subtract(second, first)
+    return epsilon, delta
+
+
+def _normal_quantile(probability: Decimal) -> float:
+    """Return Φ⁻¹(p), for p near 1 from the complement."""
+    if probability > Decimal("0.5"):
+        return -NormalDist().inv_cdf(float(EXACT.subtract(Decimal(1), probability)))
+    return NormalDist().inv_cdf(float(probability))
 
 
 def _checked_delta(value: object, points: list[Point]) -> Decimal:

@@ -40,6 +40,7 @@ from tightrope.noise.parameter_search import (
 )
 from tightrope.numerics.checks import check_integer, check_positive
 from tightrope.numerics.root_finding import find_root
+from tightrope.numerics.rounding import to_float
 
 # 1. The start of a search: near the answer, and cheap to compute.
 #
@@ -139,6 +140,8 @@ def calibrate(
 ) -> Calibration:
     """Return the most useful parameter that meets every point of a budget: smallest scale, or largest count or rate.
 
+    With ``attack_rates``, no attack has more than the stated true-positive rate at each false-positive rate.
+
     ``make_loss(parameter)`` returns a ``PrivacyLoss``. ``increasing`` says whether it grows with the parameter (a
     number of steps, a sampling rate) or falls (a scale); if omitted, two evaluations decide. The parameter is searched
     between ``smallest`` and ``largest`` (10⁻¹² to 10¹²; integers, with ``integer=True``, 1 to 10⁹), outwards from 1;
@@ -165,6 +168,10 @@ def calibrate(
     >>> rate = calibrate(lambda rate: 1000 * tr.gaussian(scale=1).loss.poisson_sample(rate), budget).parameter
     >>> round(rate, 6)
     0.004871
+    >>> rates = tr.Budget(attack_rates=[(0.01, 0.05)], delta=1e-6)
+    >>> found = calibrate(lambda scale: 100 * tr.gaussian(scale=scale).loss, rates)
+    >>> round(found.parameter, 6), round(found.loss.true_positive_rate(0.01), 9)
+    (14.673638, 0.05)
     """
     if not callable(make_loss):
         raise InputError("make_loss", make_loss, "a function from a parameter to a PrivacyLoss")
@@ -175,7 +182,9 @@ def calibrate(
     if not low < high:
         raise InputError("largest", high, f"above smallest={low!r}")
     parameter_range = guess_start(
-        make_loss, constraints.points, ParameterRange(low, high, (smallest is not None, largest is not None), integer)
+        make_loss,
+        budget.rounded_points,
+        ParameterRange(low, high, (smallest is not None, largest is not None), integer),
     )
     search = ParameterSearch(make_loss, constraints.budget_excess, parameter_range)
     with warnings.catch_warnings():
@@ -192,9 +201,11 @@ def calibrate(
 
 @dataclass(frozen=True, slots=True)
 class _BudgetPoints:
-    """The constraints on a loss: points, and the cap on infinite loss."""
+    """The constraints on a loss: points, an attacker's rates, and the cap on infinite loss."""
 
     points: tuple[tuple[float, float], ...]
+    attack_rates: tuple[tuple[float, float], ...]
+    """Pairs of a false-positive rate, rounded up, and the largest true-positive rate, rounded down."""
     infinite_loss_cap: float
 
     @classmethod
@@ -202,7 +213,19 @@ class _BudgetPoints:
         """Return the constraints of a budget, rounded down from its decimals."""
         if not isinstance(budget, Budget):
             raise InputError("budget", budget, "a Budget", "try tightrope.Budget(epsilon=1, delta=1e-6)")
-        return cls(budget.rounded_points, float_at_most(budget.delta))
+        points = budget.rounded_points
+        rates = tuple((to_float(first, "up"), to_float(second, "down")) for first, second in budget.attack_rates)
+        return cls(points[: len(points) - len(rates)], rates, float_at_most(budget.delta))
+
+    def values_and_limits(self, loss: PrivacyLoss) -> list[tuple[str, float, float]]:
+        """Return what is limited, its value, and the limit, of each constraint."""
+        deltas = loss.delta([epsilon for epsilon, _ in self.points]).tolist() if self.points else []
+        limited = [
+            (f"delta({epsilon!r})", value, most) for (epsilon, most), value in zip(self.points, deltas, strict=True)
+        ]
+        for rate, most in self.attack_rates:
+            limited.append((f"the true-positive rate at {rate!r}", loss.true_positive_rate(rate), most))
+        return [*limited, ("certain failure", loss.infinite_mass, self.infinite_loss_cap)]
 
     def budget_excess(self, loss: PrivacyLoss) -> tuple[float, float]:
         """Return the excess at the worst point, in standard deviations and in multiples of the allowed δ.
@@ -218,10 +241,7 @@ class _BudgetPoints:
                 return min(0.0, _finite_probit(delta) - _finite_probit(allowed))
             return max(math.ulp(0.0), _finite_probit(delta) - _finite_probit(allowed))
 
-        deltas = [*loss.delta([epsilon for epsilon, _ in self.points]).tolist(), loss.infinite_mass]
-        deltas_and_allowed = list(
-            zip(deltas, [*(delta for _, delta in self.points), self.infinite_loss_cap], strict=True)
-        )
+        deltas_and_allowed = [(value, most) for _, value, most in self.values_and_limits(loss)]
         return (
             max(probit_excess(*pair) for pair in deltas_and_allowed),
             max((delta - allowed) / max(allowed, ZERO_DELTA) for delta, allowed in deltas_and_allowed),
@@ -236,8 +256,7 @@ class _BudgetPoints:
 
     def unmet_budget_error(self, best: EvaluatedParameter) -> InsufficientBudgetError:
         """Return an error that states the loss at the most private end of the range."""
-        reached = [(f"delta({epsilon!r})", best.loss.delta(epsilon), delta) for epsilon, delta in self.points]
-        constraints = [*reached, ("certain failure", best.loss.infinite_mass, self.infinite_loss_cap)]
+        constraints = self.values_and_limits(best.loss)
         violations = " and ".join(
             f"{name} is {value:.3g}, not {allowed:.3g}" for name, value, allowed in constraints if value > allowed
         )

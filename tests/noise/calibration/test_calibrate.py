@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from statistics import NormalDist
 
 import pytest
 from hypothesis import given
@@ -12,7 +13,7 @@ from scipy import special
 
 import tightrope as tr
 from tightrope.errors import InputError, InsufficientBudgetError
-from tightrope.noise.calibrate import Calibration
+from tightrope.noise.calibrate import Calibration, calibrate
 
 USUAL = tr.Budget(epsilon=1, delta="1e-6")
 BUDGETS = {
@@ -209,3 +210,28 @@ def test_a_cap_on_infinite_loss_that_cannot_be_kept():
 def test_nonsense(settings, said):
     with pytest.raises(InputError, match=said):
         tr.calibrate(**{"make_loss": gaussians, "budget": USUAL, **settings})
+
+
+@pytest.mark.parametrize("rates", [[(0.01, 0.05)], [(0.001, 0.01), (0.1, 0.2)], [(0.4, 0.9)]])
+def test_an_attackers_rates(rates):
+    """The Gaussian of the least scale has μ = min Φ⁻¹(TPR) − Φ⁻¹(FPR); a sampled one just meets the rates, too."""
+    budget = tr.Budget(attack_rates=rates, delta=1e-6)
+    found = calibrate(lambda scale: 100 * tr.gaussian(scale=scale).loss, budget)
+    mu = min(NormalDist().inv_cdf(second) - NormalDist().inv_cdf(first) for first, second in rates)
+    assert found.parameter == pytest.approx(10 / mu, rel=1e-8)
+    sampled = calibrate(lambda scale: 200 * tr.gaussian(scale=scale).loss.poisson_sample(0.02), budget)
+    reached = [sampled.loss.true_positive_rate(first) / second for first, second in rates]
+    assert 1 - 1e-6 <= max(reached) <= 1
+    by_points = calibrate(
+        lambda scale: 200 * tr.gaussian(scale=scale).loss.poisson_sample(0.02),
+        tr.Budget(points=budget.points, delta=1e-6),
+    )
+    assert sampled.parameter <= by_points.parameter * (1 + 1e-8)
+
+
+def test_rates_also_cap_certain_failure():
+    budget = tr.Budget(attack_rates=[(0.01, 0.05)], delta=1e-6)
+    with pytest.raises(InsufficientBudgetError, match="certain failure"):
+        calibrate(lambda epsilon: tr.approx_dp(epsilon, delta=1e-5).loss, budget, increasing=True)
+    tight = calibrate(lambda epsilon: 3 * tr.approx_dp(epsilon).loss, budget)
+    assert tight.loss.true_positive_rate(0.01) <= 0.05
