@@ -194,6 +194,51 @@ def sum_widths(tails: NoiseTails, most: int, outside: float) -> Floats:
     return widths
 
 
+PRODUCT_BINS, PRODUCT_GROUPS = 40, 8
+"""Bins of one factor of a product of two noises, and groups of the bins of the noise that both factors share."""
+SMALLEST_PRODUCT = 1e-3
+"""The smallest width that is distinguished, relative to the product of both largest factors."""
+
+
+def product_width(
+    first: NoiseTails, second: NoiseTails, shared: NoiseTails, ratios: tuple[float, float], outside: float
+) -> float:
+    """Return a width that |(X − aZ)(Y − bZ)| exceeds with probability at most ``outside``, for |a|, |b| ≤ ``ratios``.
+
+    X, Y and Z have the tails ``first``, ``second`` and ``shared``. Given |Z|, both factors are independent, and each
+    grows stochastically with |Z|, which is rounded up within groups of bins; |Y − bZ| is rounded up within bins. ∞ if
+    the probability beyond all bins is more than ``outside``.
+    """
+    bin_ends, bin_masses = _group_tail_masses(shared)
+    last_bins = np.unique(np.linspace(0, len(bin_ends) - 1, PRODUCT_GROUPS + 1).astype(np.int64))
+    masses = np.diff(np.concatenate([[0.0], np.cumsum(bin_masses)[last_bins]]))
+    shifts = bin_ends[last_bins][:, None]
+
+    def excess(tails: NoiseTails, widths: Floats, ratio: float) -> Floats:
+        """Return bounds on P(|X − aZ| > w | Z), the step (1) of the proof for a mean."""
+        beyond = tails.smoothed_tail_probability(widths - 0.5 - ratio * shifts)
+        beyond = beyond + tails.smoothed_tail_probability(widths - 0.5 + ratio * shifts)
+        return np.minimum(beyond, 1.0)
+
+    reach = _approximate_half_width(second, OUTER_TAIL) + ratios[1] * float(bin_ends[-1])
+    ends = reach * np.linspace(0, 1, PRODUCT_BINS + 1)[1:]
+    beyond_ends = excess(second, np.broadcast_to(ends, (len(shifts), PRODUCT_BINS)), ratios[1])
+    in_bins = np.maximum(-np.diff(np.concatenate([np.ones_like(shifts), beyond_ends], axis=1), axis=1), 0.0)
+    lost = max(1 - float(masses.sum()), 0.0) + float(masses @ beyond_ends[:, -1])
+
+    def is_rarely_exceeded(width: float) -> bool:
+        within = (in_bins * excess(first, width / ends, ratios[0])).sum(axis=1)
+        return lost + float(masses @ within) <= outside * (1 - TAIL_ROUNDING)
+
+    largest = reach * (_approximate_half_width(first, OUTER_TAIL) + ratios[0] * float(bin_ends[-1]))
+    if not is_rarely_exceeded(largest):
+        return math.inf
+    width = bisect_real(
+        is_rarely_exceeded, largest * SMALLEST_PRODUCT, largest, side="passes", relative=2e-2, geometric=True
+    )
+    return width * (1 + TAIL_ROUNDING)
+
+
 def _approximate_half_width(tails: NoiseTails, outside: float) -> float:
     """Return about the smallest integer that X exceeds with probability at most ``outside``, plus one."""
     end = math.ceil(tails.factor * len(tails.table))

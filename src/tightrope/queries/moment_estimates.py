@@ -7,7 +7,7 @@ value is pure noise; all parameters at which it is within the noise's width are 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property, lru_cache
@@ -19,7 +19,7 @@ from tightrope.documents.escaping import escape_control_chars
 from tightrope.errors import PlanError
 from tightrope.noise.worst_split import NoiseSpec, nearest_eighths
 from tightrope.numerics.root_finding import bisect_real
-from tightrope.queries.intervals import OUTSIDE, NoiseTails, half_width
+from tightrope.queries.intervals import OUTSIDE, NoiseTails, half_width, product_width
 from tightrope.queries.query import Integers, Noises, Record
 from tightrope.queries.statistics import Noise, NoisyStatistic
 from tightrope.tables.expressions.expression import Term
@@ -167,6 +167,28 @@ class Span:
         return Span(smallest, self.largest_magnitude**2)
 
 
+END_STEPS, END_TOLERANCE = 12, 1e-2
+"""Most steps that narrow one end of an interval, and the change, relative to its distance, at which they stop."""
+
+
+def narrow_end(observed: float, end: float, plausible_in: Callable[[Span], Span]) -> float:
+    """Return an end that is nearer to the observed parameter, between which and ``end`` no parameter is plausible.
+
+    Of ``plausible_in(piece)``, a range, only the part in ``piece`` is used: it contains all plausible parameters there.
+    In each step the half of the remaining range that is farther from the observed parameter is examined.
+    """
+    for _ in range(END_STEPS):
+        distance, middle = abs(end - observed), (observed + end) / 2
+        piece = Span(min(middle, end), max(middle, end))
+        plausible = plausible_in(piece)
+        following = max(min(end, plausible.high), middle) if end >= observed else min(max(end, plausible.low), middle)
+        is_small_step = abs(end - following) <= END_TOLERANCE * distance
+        end = following
+        if is_small_step:
+            break
+    return end
+
+
 def span_around(middle: float, width: float) -> Span:
     """Return ``middle`` ± ``width``."""
     return Span(middle - width, middle + width)
@@ -217,11 +239,15 @@ class NoisySample:
         """Return the largest magnitude of a centered value."""
         return abs(self.noises[name].vector.sensitivity) * self.noises[name].step_size
 
+    @property
+    def largest_rows(self) -> float:
+        """The noisy number of rows plus a width that its noise exceeds with ``NUISANCE_PROBABILITY``."""
+        return self.usable + _noise_half_width(self.noises[USABLE])
+
     def noise_width(self, weights: Weights, outside: float) -> float:
         """Return the width of the weighted noises plus the rounding to grids: at most one step per row in each sum.
 
-        The number of rows is the noisy one plus a width that its noise exceeds with probability
-        ``NUISANCE_PROBABILITY``.
+        The number of rows is at most ``largest_rows``.
         """
         used_weights = {name: weights[name] for name in self.noises if name in weights}
         weights_in_steps = {
@@ -231,8 +257,7 @@ class NoisySample:
         noise = NoiseSum.from_noises(tuple(self.noises[name] for name in weights_in_steps)).weighted_sum_width(
             tuple(weights_in_steps.values()), outside
         )
-        rows = self.usable + _noise_half_width(self.noises[USABLE])
-        return noise + rows * math.fsum(
+        return noise + self.largest_rows * math.fsum(
             weight_in_steps for name, weight_in_steps in weights_in_steps.items() if name != USABLE
         )
 
@@ -244,6 +269,24 @@ class NoisySample:
             noise_bound = self.noise_width({name: 1.0, USABLE: span}, NUISANCE_PROBABILITY) / self.usable
             span = span_around(noisy_mean, noise_bound).clip_to_span(span)
         return NoisyMean(noisy_mean, noise_bound, span)
+
+    def product_of_mean_errors(self, x: NoisyMean, y: NoisyMean) -> float:
+        """Return a bound on |n times the product of the errors of both means|.
+
+        It is exceeded with probability at most ``NUISANCE_PROBABILITY``, and at most the product of both noise bounds.
+        """
+        rows, step_x, step_y = self.largest_rows, self.noises[X].step_size, self.noises[Y].step_size
+        width = product_width(
+            self.noises[X].noise_tails,
+            self.noises[Y].noise_tails,
+            self.noises[USABLE].noise_tails,
+            (x.span.largest_magnitude / step_x, y.span.largest_magnitude / step_y),
+            NUISANCE_PROBABILITY,
+        )
+        # Both sums are rounded by at most one step a row.
+        rounding = rows * (step_x * y.noise_bound + step_y * x.noise_bound + rows / self.usable * step_x * step_y)
+        largest = self.usable * x.noise_bound * y.noise_bound
+        return min(width * step_x * step_y / self.usable + rounding, largest)
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,10 +325,10 @@ def covariance_span(sample: NoisySample, means: tuple[NoisyMean, NoisyMean], out
         sample.centered_value_bound(X) * sample.centered_value_bound(Y),
         noisy_covariance(sample),
     )
-    span = Span(-largest_covariance, largest_covariance)
+    span, product = Span(-largest_covariance, largest_covariance), sample.product_of_mean_errors(*means)
     for _ in range(NARROWING_STEPS):
         width = sample.noise_width(covariance_noise(means, span), outside)
-        half_width = width / sample.usable + means[0].noise_bound * means[1].noise_bound
+        half_width = (width + product) / sample.usable
         span = span_around(noisy_value / sample.usable, half_width).clip_to_span(span)
     return span
 

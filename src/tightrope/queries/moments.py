@@ -6,6 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import ClassVar, Self, final
 
 from tightrope.documents.escaping import escape_control_chars
@@ -22,7 +23,6 @@ from tightrope.queries.intervals import OUTSIDE
 from tightrope.queries.moment_estimates import (
     ASSUMED_CORRELATION,
     MISSING_VALUES_NOTE,
-    NARROWING_STEPS,
     NUISANCE_PROBABILITY,
     TYPICAL_MEAN_SQUARE,
     TYPICAL_VALUES_NOTE,
@@ -30,6 +30,7 @@ from tightrope.queries.moment_estimates import (
     XX,
     XY,
     YY,
+    NoisyMean,
     NoisySample,
     Span,
     Weights,
@@ -44,6 +45,7 @@ from tightrope.queries.moment_estimates import (
     expected_error_of_record,
     hidden_variance_probability,
     low_count_probability,
+    narrow_end,
     noisy_covariance,
     noisy_variance,
     square_offset,
@@ -353,7 +355,7 @@ class covariance(MomentQuery):
             return {"value": None, "lower": -largest_covariance, "upper": largest_covariance, "usable": usable}
         sample = NoisySample.from_integers(integers, noises, outside)
         span = covariance_span(
-            sample, (sample.estimate_mean(X), sample.estimate_mean(Y)), sample.main_error_probability(2)
+            sample, (sample.estimate_mean(X), sample.estimate_mean(Y)), sample.main_error_probability(3)
         )
         value = min(max(noisy_covariance(sample) / usable, -largest_covariance), largest_covariance)
         return {"value": value, "lower": min(span.low, value), "upper": max(span.high, value), "usable": usable}
@@ -423,36 +425,77 @@ class correlation(MomentQuery):
         return expected_error_of_record(self.estimate(self.typical_integers(noises, people), noises))
 
 
+CORRELATION_NUISANCES = 5
+"""Both means, the product of their errors, and both variances."""
+CELL_RATIO, INNER_RATIO = 1.25, 3.0
+"""The ratio of both standard deviations, relative to the observed one, is examined in cells with ends of this ratio.
+
+Beyond the second number and its reciprocal there is one cell each.
+"""
+
+
 def _likely_correlations(sample: NoisySample, variances: tuple[float, float]) -> Span:
     """Return the plausible correlations r: C − r (κ V + W/κ)/2 is pure noise at κ = √(W/V); V, W are variances · n."""
     means = sample.estimate_mean(X), sample.estimate_mean(Y)
-    x, y = (variance_span(sample, name, mean, NUISANCE_PROBABILITY) for name, mean in zip((X, Y), means, strict=True))
-    if not min(x.low, y.low) > 0:
-        return ALL_CORRELATIONS
-    ratio = Span(math.sqrt(y.low / x.high), math.sqrt(y.high / x.low))
-    # (κ V + W/κ)/2 for all ratios: convex in κ, minimal at √(W/V); V and W are raised by the error of the means.
-    best_ratio = min(max(math.sqrt(variances[1] / variances[0]), ratio.low), ratio.high)
-    raised_variances = [part + sample.usable * mean.noise_bound**2 for part, mean in zip(variances, means, strict=True)]
-    largest_spread = max((k * raised_variances[0] + raised_variances[1] / k) / 2 for k in (ratio.low, ratio.high))
-    spread, span = (
-        Span((best_ratio * variances[0] + variances[1] / best_ratio) / 2, largest_spread),
-        ALL_CORRELATIONS,
+    cells, covariance = _ratio_cells(sample, variances, means), noisy_covariance(sample)
+    (mean_x, mean_y), product = (mean.span for mean in means), sample.product_of_mean_errors(*means)
+    square_x, square_y = (
+        mean.squared_span() + square_offset(sample.noises[name]) for mean, name in ((mean_x, XX), (mean_y, YY))
     )
-    (mean_x, mean_y), inverse = (mean.span for mean in means), Span(1 / ratio.high, 1 / ratio.low)
-    squares = ratio * (mean_x.squared_span() + square_offset(sample.noises[XX]))
-    squares = squares + inverse * (mean_y.squared_span() + square_offset(sample.noises[YY]))
-    for _ in range(NARROWING_STEPS):
-        # The weights of all noises in C − r (κ V + W/κ)/2.
-        weights: Weights = {
-            XY: 1.0,
-            XX: span * ratio * 0.5,
-            YY: span * inverse * 0.5,
-            X: span * ratio * mean_x - mean_y,
-            Y: span * inverse * mean_y - mean_x,
-            USABLE: mean_x * mean_y - span * squares * 0.5,
-        }
-        half_width = sample.noise_width(weights, sample.main_error_probability(4))
-        half_width += sample.usable * means[0].noise_bound * means[1].noise_bound
-        middle = noisy_covariance(sample)
-        span = Span(middle - half_width, middle + half_width).divide_by_positive(spread).clip_to_span(span)
-    return span
+    # V and W are too small by at most the squared errors of the means.
+    spread_x, spread_y = (
+        Span(part, part + sample.usable * mean.noise_bound**2) for part, mean in zip(variances, means, strict=True)
+    )
+    least_spread = math.sqrt(variances[0]) * math.sqrt(variances[1])
+    outside = sample.main_error_probability(CORRELATION_NUISANCES)
+
+    def plausible_in(piece: Span) -> Span:
+        """Return a range that contains all plausible correlations of this range: c C − r (d V + e W)/2 is noise."""
+        spans = []
+        for c, d, e in cells:
+            weights: Weights = {
+                XY: c,
+                XX: piece * d * 0.5,
+                YY: piece * e * 0.5,
+                X: piece * d * mean_x - c * mean_y,
+                Y: piece * e * mean_y - c * mean_x,
+                USABLE: c * mean_x * mean_y - piece * (d * square_x + e * square_y) * 0.5,
+            }
+            half_width = sample.noise_width(weights, outside) + c.high * product
+            # (d V + e W)/2 with d e = c²: at least c √(V W), and convex or monotone between both ends of the cell.
+            smallest = max((d.low * spread_x.low + e.low * spread_y.low) / 2, c.low * least_spread)
+            largest = max(
+                d.low * spread_x.high + e.high * spread_y.high, d.high * spread_x.high + e.low * spread_y.high
+            )
+            numerator = c * covariance + Span(-half_width, half_width)
+            spans.append(numerator.divide_by_positive(Span(smallest, max(largest / 2, smallest))))
+        return Span(min(span.low for span in spans), max(span.high for span in spans))
+
+    value = min(max(covariance / least_spread, -1.0), 1.0)
+    return Span(narrow_end(value, -1.0, plausible_in), narrow_end(value, 1.0, plausible_in))
+
+
+def _ratio_cells(
+    sample: NoisySample, variances: tuple[float, float], means: tuple[NoisyMean, NoisyMean]
+) -> list[tuple[Span, Span, Span]]:
+    """Return ranges of (c, c κ, c/κ) for all plausible ratios κ = √(W/V) of the standard deviations.
+
+    c is 1 unless κ is far from the observed ratio u; then it is u/κ or κ/u, so that κ may be 0 or unbounded.
+    """
+    x, y = (variance_span(sample, name, mean, NUISANCE_PROBABILITY) for name, mean in zip((X, Y), means, strict=True))
+    observed = math.sqrt(variances[1]) / math.sqrt(variances[0])
+    low = min(math.sqrt(max(y.low, 0.0) / x.high) / observed, 1.0) if x.high > 0 else 0.0
+    high = max(math.sqrt(y.high / x.low) / observed, 1.0) if x.low > 0 else math.inf
+    first, last = max(low, 1 / INNER_RATIO), min(high, INNER_RATIO)
+    count = max(math.ceil(math.log(last / first) / math.log(CELL_RATIO)), 1)
+    edges = [first * (last / first) ** (index / count) for index in range(count)] + [last]
+    u = Span(observed, observed)
+    cells = [
+        (Span(1.0, 1.0), u * Span(start, end), Span(1 / end, 1 / start) * (1 / observed))
+        for start, end in pairwise(edges)
+    ]
+    if low < first:
+        cells.append((Span(low, first), u * Span(low**2, first**2), Span(1 / observed, 1 / observed)))
+    if high > last:
+        cells.append((Span(1 / high, 1 / last), u, Span(1 / high**2, 1 / last**2) * (1 / observed)))
+    return cells

@@ -24,6 +24,7 @@ from tightrope.queries.moment_estimates import (
     covariance_span,
     expected_error_of_record,
     finite_or_none,
+    narrow_end,
     noisy_covariance,
     noisy_variance,
     span_around,
@@ -35,7 +36,13 @@ from tightrope.queries.options import Given
 from tightrope.queries.query import Integers, Noises, Record
 from tightrope.queries.statistics import NoisyStatistic, rounding_error
 
-ALL_HEIGHTS = Span(-math.inf, math.inf)
+ALL_HEIGHTS = ALL_SLOPES = Span(-math.inf, math.inf)
+SLOPE_NUISANCES = 3
+"""Both means, and the product of their errors."""
+HEIGHT_NUISANCES = SLOPE_NUISANCES + 3
+"""Also the slope, the covariance and the variance."""
+LARGEST_SLOPE_HALVINGS = 11
+"""A first bound on the slopes is doubled up to this many times, less one, until all larger slopes are excluded."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -50,13 +57,15 @@ class RegressionLine:
     y: NoisyMean
     covariance: float
     variance: float
+    product_of_errors: float
+    """A bound on n times the product of the errors of both means."""
 
     @classmethod
-    def from_sample(cls, sample: NoisySample) -> Self | None:
-        """Return the line of a sample; None if the variance of y cannot be distinguished from noise."""
-        moments = noisy_covariance(sample), noisy_variance(sample, Y)
-        line = cls(sample, sample.estimate_mean(X), sample.estimate_mean(Y), *moments)
-        return line if math.isfinite(line.slope_span(sample.main_error_probability(2)).largest_magnitude) else None
+    def from_moments(cls, sample: NoisySample) -> Self:
+        """Return the line of a sample, also if the variance of y cannot be distinguished from noise."""
+        x, y = sample.estimate_mean(X), sample.estimate_mean(Y)
+        product = sample.product_of_mean_errors(x, y)
+        return cls(sample, x, y, noisy_covariance(sample), noisy_variance(sample, Y), product)
 
     @property
     def noisy_slope(self) -> float:
@@ -70,59 +79,51 @@ class RegressionLine:
 
     def slope_span(self, outside: float) -> Span:
         """Return the plausible slopes b: C − b V is pure noise. Unbounded if V may be zero."""
-        span = self._first_slope_span(outside)
-        if not math.isfinite(span.largest_magnitude):
-            return span
-        usable = self.sample.usable
-        spread = Span(self.variance, self.variance + usable * self.y.noise_bound**2)
-        for _ in range(NARROWING_STEPS):
-            half_width = (
-                self.sample.noise_width(self._slope_noise(span), outside)
-                + usable * self.x.noise_bound * self.y.noise_bound
-            )
-            span = span_around(self.covariance, half_width).divide_by_positive(spread).clip_to_span(span)
-        return span
-
-    def _first_slope_span(self, outside: float) -> Span:
-        """Return a first range of the slope.
-
-        The noises of the covariance and of the slope times the variance each get half of the error probability.
-        """
-        covariance_noise = self._slope_noise(Span(0.0, 0.0))
-        smallest_variance = self.variance - self.sample.noise_width(self._variance_noise(), outside / 2)
-        half_width = (
-            self.sample.noise_width(covariance_noise, outside / 2)
-            + self.sample.usable * self.x.noise_bound * self.y.noise_bound
+        largest = self._largest_slope(outside)
+        if not math.isfinite(largest):
+            return ALL_SLOPES
+        low, high = (
+            narrow_end(self.noisy_slope, end, lambda piece: self._slopes_in(piece, outside))
+            for end in (-largest, largest)
         )
-        largest_slope = (abs(self.covariance) + half_width) / smallest_variance if smallest_variance > 0 else math.inf
-        return Span(-largest_slope, largest_slope)
+        return Span(min(low, self.noisy_slope), max(high, self.noisy_slope))
 
-    def _variance_noise(self) -> dict[str, Span]:
-        """Return the weights of the noises in V: the terms of ``_slope_noise`` that b multiplies."""
-        y = self.y.span
-        return {YY: Span(1.0, 1.0), Y: y * 2, USABLE: y.squared_span() + square_offset(self.sample.noises[YY])}
+    def _slopes_in(self, piece: Span, outside: float) -> Span:
+        """Return a range that contains all plausible slopes of this range."""
+        half_width = self.sample.noise_width(self._noise_weights(Span(1.0, 1.0), piece), outside)
+        spread = Span(self.variance, self.variance + self.sample.usable * self.y.noise_bound**2)
+        return span_around(self.covariance, half_width + self.product_of_errors).divide_by_positive(spread)
+
+    def _largest_slope(self, outside: float) -> float:
+        """Return a bound on the magnitude of all plausible slopes b: C / b − V is pure noise for larger ones, too."""
+        numerator = abs(self.covariance) + self.product_of_errors
+        exact = numerator + self.sample.noise_width(self._noise_weights(Span(1.0, 1.0), Span(0.0, 0.0)), outside)
+        for halving in range(LARGEST_SLOPE_HALVINGS):
+            bound = exact / self.variance * 2.0**halving if self.variance > 0 else 0.0
+            if not bound > 0:
+                return math.inf
+            inverse = Span(-1 / bound, 1 / bound)
+            half_width = self.sample.noise_width(self._noise_weights(inverse, Span(1.0, 1.0)), outside)
+            if self.variance > numerator / bound + half_width:
+                return bound
+        return math.inf
 
     @classmethod
     def hidden_variance(cls, sample: NoisySample) -> float:
         """Return the width of the noise in V; if the noisy V is smaller, the line is suppressed."""
-        line = cls(
-            sample,
-            sample.estimate_mean(X),
-            sample.estimate_mean(Y),
-            noisy_covariance(sample),
-            noisy_variance(sample, Y),
-        )
-        return sample.noise_width(line._variance_noise(), sample.main_error_probability(2) / 2)
+        line = cls.from_moments(sample)
+        weights = line._noise_weights(Span(0.0, 0.0), Span(1.0, 1.0))
+        return sample.noise_width(weights, sample.main_error_probability(SLOPE_NUISANCES))
 
-    def _slope_noise(self, slope: Span) -> dict[str, Span]:
-        """Return the weights of all noises in C − b V."""
+    def _noise_weights(self, c: Span, d: Span) -> dict[str, Span]:
+        """Return the weights of all noises in c C − d V."""
         x, y, center = self.x.span, self.y.span, square_offset(self.sample.noises[YY])
         return {
-            XY: Span(1.0, 1.0),
-            YY: -slope,
-            X: -y,
-            Y: slope * y * 2 - x,
-            USABLE: x * y - slope * (y.squared_span() + center),
+            XY: c,
+            YY: -d,
+            X: -(c * y),
+            Y: d * y * 2 - c * x,
+            USABLE: c * x * y - d * (y.squared_span() + center),
         }
 
     def height_span(self, at: float, outside: float) -> Span:
@@ -223,13 +224,14 @@ class regression(MomentQuery):
         """Return covariance over variance, and the intercept; ``usable`` is the noisy number of rows."""
         usable = integers[USABLE]
         sample = NoisySample.from_integers(integers, noises, outside)
-        line = RegressionLine.from_sample(sample) if usable >= 1 else None
-        if line is None:
+        line = RegressionLine.from_moments(sample) if usable >= 1 else None
+        slope = ALL_SLOPES if line is None else line.slope_span(sample.main_error_probability(SLOPE_NUISANCES))
+        if line is None or not math.isfinite(slope.largest_magnitude):
             suppressed = dict.fromkeys(("value", "lower", "upper", "intercept", "intercept_lower", "intercept_upper"))
             return {**suppressed, "usable": usable}
-        (x, y), slope = self.centered_factors, line.slope_span(sample.main_error_probability(2))
+        x, y = self.centered_factors
         intercepts, height_at_zero = (
-            line.height_span(-y.middle, sample.main_error_probability(5)),
+            line.height_span(-y.middle, sample.main_error_probability(HEIGHT_NUISANCES)),
             line.height_at_center - line.noisy_slope * y.middle,
         )
         rounding = rounding_error((x.middle, line.noisy_slope * y.middle))

@@ -10,6 +10,8 @@ import pytest
 from scipy import stats
 
 from tests.queries.derived.kinds import KINDS, accuracy_of, columns, draws_of, exact, holds, records
+from tightrope.queries import moment_estimates
+from tightrope.queries.intervals import product_width
 
 pytestmark = pytest.mark.usefixtures("planned_once")
 
@@ -79,3 +81,45 @@ def test_how_often_noise_hides_that_values_differ_is_stated(kind, epsilon, peopl
     seen = sum(record["value"] is None for record in found)
     assert stats.binomtest(seen, runs).proportion_ci(0.999).low <= 1.15 * stated
     assert seen / runs >= stated / 8 or stated < 0.01
+
+
+OFF_CENTER = {"correlation": 1.0, "regression": 0.0193}
+"""Median widths for values far from the middle of their range; they were 1.17 and 0.0201 with separate bounds."""
+
+
+def off_center_columns(people=2_000):
+    """Values for which the noise of both means contributes most of the width."""
+    first, second = np.random.default_rng(1).normal(0, 1, (2, people))
+    return {"x": np.clip(2 + first, 0, 10), "y": np.clip(25 + 15 * (0.6 * first + 0.8 * second), 0, 100)}
+
+
+@pytest.mark.parametrize("kind", OFF_CENTER)
+def test_intervals_far_from_the_middle_are_short_and_hold_the_truth(kind, runs=80):
+    values = off_center_columns()
+    accuracy, truth = accuracy_of(KINDS[kind].ask()), KINDS[kind].truth(values)
+    found = records(accuracy, exact(accuracy, values), runs)
+    assert stats.binom.cdf(sum(holds(record, truth) for record in found), runs, 0.95) > FALSE_ALARM
+    assert np.median([record["upper"] - record["lower"] for record in found]) <= OFF_CENTER[kind]
+
+
+@pytest.mark.parametrize("kind", ["regression", "covariance"])
+def test_widths_that_are_too_small_are_seen(kind, monkeypatch, runs=100):
+    """A planted bug: the width of the noise is six tenths of what it must be."""
+    values = columns(10_000)
+    accuracy, truth = accuracy_of(KINDS[kind].ask()), KINDS[kind].truth(values)
+    right = moment_estimates.NoiseSum.weighted_sum_width
+    monkeypatch.setattr(moment_estimates.NoiseSum, "weighted_sum_width", lambda *given: 0.6 * right(*given))
+    found = records(accuracy, exact(accuracy, values), runs)
+    assert stats.binom.cdf(sum(holds(record, truth) for record in found), runs, 0.95) < 1e-4
+
+
+@pytest.mark.parametrize("ratios", [(0.0, 0.0), (40.0, 3.0)])
+def test_the_width_of_a_product_is_exceeded_about_as_rarely_as_it_says(ratios, runs=200_000, outside=0.01):
+    accuracy = accuracy_of(KINDS["covariance"].ask())
+    noises = [accuracy.noises_by_name[name] for name in ("x", "y", "usable")]
+    x, y, n = (np.asarray(noise.noise_mechanism.sample(runs), float) for noise in noises)
+    ratios = [ratio * noise.noise_mechanism.factor for ratio, noise in zip(ratios, noises, strict=False)]
+    width = product_width(*(noise.noise_tails for noise in noises), ratios, outside)
+    product = np.abs((x - ratios[0] * n) * (y + ratios[1] * n))
+    assert 0.5 * outside < (product > width).mean() <= 1.1 * outside
+    assert (product > 0.8 * width).mean() > 1.1 * outside
