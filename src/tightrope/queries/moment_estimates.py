@@ -29,7 +29,7 @@ from tightrope.tables.request import Factor, FixedPoint, FixedProduct, Measure
 #
 # Proof that every width is large enough: ``docs/proofs/intervals.md``.
 
-CELLS_PER_WIDTH, LATTICE_WIDTHS = 160, 4
+CELLS_PER_WIDTH, LATTICE_WIDTHS = 160, 2
 """Lattice cells per width of the heaviest noise, and the extent of the lattice in widths of the sum."""
 WEIGHT_LEVELS = 48
 """Weights are rounded up to multiples of the heaviest weight divided by this, so that similar groups share a width."""
@@ -167,7 +167,7 @@ class Span:
         return Span(smallest, self.largest_magnitude**2)
 
 
-END_STEPS, END_TOLERANCE = 12, 1e-2
+END_STEPS, END_TOLERANCE = 8, 2e-2
 """Most steps that narrow one end of an interval, and the change, relative to its distance, at which they stop."""
 
 
@@ -175,14 +175,15 @@ def narrow_end(observed: float, end: float, plausible_in: Callable[[Span], Span]
     """Return an end that is nearer to the observed parameter, between which and ``end`` no parameter is plausible.
 
     Of ``plausible_in(piece)``, a range, only the part in ``piece`` is used: it contains all plausible parameters there.
-    In each step the half of the remaining range that is farther from the observed parameter is examined.
+    First the whole range is examined, then in each step the half of the remaining range that is farther from the
+    observed parameter.
     """
-    for _ in range(END_STEPS):
-        distance, middle = abs(end - observed), (observed + end) / 2
+    for step in range(END_STEPS):
+        distance, middle = abs(end - observed), (observed + end) / 2 if step else observed
         piece = Span(min(middle, end), max(middle, end))
         plausible = plausible_in(piece)
         following = max(min(end, plausible.high), middle) if end >= observed else min(max(end, plausible.low), middle)
-        is_small_step = abs(end - following) <= END_TOLERANCE * distance
+        is_small_step = step > 0 and abs(end - following) <= END_TOLERANCE * distance
         end = following
         if is_small_step:
             break
@@ -319,16 +320,21 @@ def variance_span(sample: NoisySample, name: str, mean: NoisyMean, outside: floa
     return span
 
 
-def covariance_span(sample: NoisySample, means: tuple[NoisyMean, NoisyMean], outside: float) -> Span:
-    """Return the plausible covariances c: Sxy − m Sy − k Sx + m k N − c N is Xxy − m Xy − k Xx + (m k − c) Y."""
+def covariance_span(
+    sample: NoisySample, means: tuple[NoisyMean, NoisyMean], product_of_errors: float, outside: float
+) -> Span:
+    """Return the plausible covariances c: Sxy − m Sy − k Sx + m k N − c N is Xxy − m Xy − k Xx + (m k − c) Y.
+
+    ``product_of_errors``: see ``NoisySample.product_of_mean_errors``.
+    """
     largest_covariance, noisy_value = (
         sample.centered_value_bound(X) * sample.centered_value_bound(Y),
         noisy_covariance(sample),
     )
-    span, product = Span(-largest_covariance, largest_covariance), sample.product_of_mean_errors(*means)
+    span = Span(-largest_covariance, largest_covariance)
     for _ in range(NARROWING_STEPS):
         width = sample.noise_width(covariance_noise(means, span), outside)
-        half_width = (width + product) / sample.usable
+        half_width = (width + product_of_errors) / sample.usable
         span = span_around(noisy_value / sample.usable, half_width).clip_to_span(span)
     return span
 

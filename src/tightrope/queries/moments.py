@@ -354,9 +354,9 @@ class covariance(MomentQuery):
         if usable < 1:
             return {"value": None, "lower": -largest_covariance, "upper": largest_covariance, "usable": usable}
         sample = NoisySample.from_integers(integers, noises, outside)
-        span = covariance_span(
-            sample, (sample.estimate_mean(X), sample.estimate_mean(Y)), sample.main_error_probability(3)
-        )
+        means = sample.estimate_mean(X), sample.estimate_mean(Y)
+        product = sample.product_of_mean_errors(*means)
+        span = covariance_span(sample, means, product, sample.main_error_probability(3))
         value = min(max(noisy_covariance(sample) / usable, -largest_covariance), largest_covariance)
         return {"value": value, "lower": min(span.low, value), "upper": max(span.high, value), "usable": usable}
 

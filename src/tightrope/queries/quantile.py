@@ -7,7 +7,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import ClassVar, Self, final
 
 import numpy as np
@@ -58,7 +58,8 @@ from tightrope.tables.schema import Schema
 #
 # The estimate replaces Y by y, and the rows of block i below the edge by the least-squares estimate from both levels
 # for equal noise: Σ_{l<k} z_il + k/(b + 1) · (y_i − Σ_l z_il). It is linear in the noise, so the error of D has the
-# log moment L(θ) = Σ log M(θ w) over its weights w, and P(error > t) ≤ exp(L(θ) − θ t) for all θ ≥ 0 (Chernoff).
+# log moment L(θ) = Σ log M(θ w) over its weights w, and P(error > t) ≤ exp(L(θ) − θ t) for all θ ≥ 0 (Chernoff). At
+# the edges that decide an interval, the distribution of the error on a grid gives a shorter reach.
 
 SLOPE_COUNT, SMALLEST_SLOPE, LARGEST_SLOPE = 48, 1e-3, 30.0
 """The values of θ that are tried: their number, the smallest and the largest, times a noise's standard deviation."""
@@ -67,6 +68,10 @@ NO_MOMENT = 1e290
 """Replaces a log moment that is infinite or cannot be computed: the bound is vacuous, and zero times it is zero."""
 NEGLIGIBLE_TERM, TRUNCATION_ERROR = 1e-12, 1e-6
 """Maximum of the last term of a moment's infinite series, relative to the sum; the error of truncated log moments."""
+GRID_POINTS, GRID_DEVIATIONS = 1 << 14, 19.2
+"""Points of the grid of an error, and its length in standard deviations; sums beyond it wrap around."""
+ROUNDING_PROBABILITY, TRANSFORM_ERROR = 1e-3, 2e-14
+"""The probability that rounding to the grid adds up to more than its allowance; the error of floats of a transform."""
 NEIGHBOR_CELLS, HEAP_FACTOR, HEAP_NOISE_FACTOR = 8, 4.0, 8.0
 """Heaped values: the number of neighboring cells on either side; the multiples of their mean and of the noise.
 
@@ -74,13 +79,16 @@ A count above the sum of both multiples is a heap.
 """
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)  # not slotted: caches the reach of single edges
 class EdgeExcess:
     """The noise of the excess at every edge: ``reach[i, k]`` is exceeded with probability ≤ 2.5 % on either side.
 
-    ``spread[i, k]``: its standard deviation. ``total``: log moments of the sum of all blocks, at ``slopes``.
+    ``spread[i, k]``: its standard deviation. ``total``: log moments of the sum of all blocks, at ``slopes``;
+    ``moments``: log moments at every edge, shape [θ, i, k]. ``tails``: those of a block's and of a cell's noise.
     """
 
+    tails: tuple[NoiseTails, NoiseTails]
+    moments: Floats
     q: float
     reach: Floats
     spread: Floats
@@ -112,7 +120,48 @@ class EdgeExcess:
             k * (1 - block_weight) ** 2 + (cells - k) * block_weight**2
         ) * _noise_variance(cell)
         total = blocks * _log_moment(block, slopes, 1.0)
-        return cls(q, bounds.min(axis=0) * (1 + TAIL_ROUNDING), np.sqrt(variance), slopes, total)
+        reach = bounds.min(axis=0) * (1 + TAIL_ROUNDING)
+        return cls((block, cell), moments, q, reach, np.sqrt(variance), slopes, total)
+
+    @cached_property
+    def _exact_reaches(self) -> dict[tuple[int, int], float]:
+        return {}
+
+    def exact_reach(self, i: int, k: int) -> float:
+        """Return a reach of edge k of block i that is nearly the smallest, at most ``reach[i, k]``.
+
+        It is computed from the distribution of the error on a grid, to which each noise is rounded.
+        """
+        if (i, k) not in self._exact_reaches:
+            self._exact_reaches[i, k] = min(self._reach_on_grid(i, k), float(self.reach[i, k]))
+        return self._exact_reaches[i, k]
+
+    def _reach_on_grid(self, i: int, k: int) -> float:
+        blocks, cells = self.reach.shape[0], self.reach.shape[1] - 1
+        share, (block, cell) = k / (cells + 1), self.tails
+        terms = [(block, 1 - self.q, i), (block, self.q, blocks - 1 - i), (block, abs(share - self.q), 1)]
+        terms += [(cell, 1 - share, k), (cell, share, cells - k)]
+        step = GRID_DEVIATIONS * max(float(self.spread[i, k]), 1e-12) / GRID_POINTS
+        transform, lost, noise_count = np.ones(GRID_POINTS // 2 + 1), 0.0, 0
+        for tails, weight, count in terms:
+            if weight > 0 and count > 0:
+                masses = _masses_on_grid(tails, weight / step)
+                transform = transform * np.fft.rfft(masses).real ** count
+                lost += count * max(0.0, 1 - float(masses.sum()))
+                noise_count += count
+        sums = np.maximum(np.fft.irfft(transform, GRID_POINTS), 0.0)[: GRID_POINTS // 4]
+        # A sum that wraps around into the inner half of the grid is at least 3/4 of its length.
+        beyond = step * (0.75 * GRID_POINTS - noise_count / 2)
+        exponent = float((self.moments[:, i, k] - self.slopes * beyond).min()) + TRUNCATION_ERROR
+        lost += 2 * math.exp(min(exponent, 0.0)) + ROUNDING_PROBABILITY
+        lost += noise_count * math.sqrt(GRID_POINTS) * TRANSFORM_ERROR
+        inside = 2 * np.cumsum(sums) - sums[0]
+        sufficient = np.flatnonzero(inside - lost >= 1 - OUTSIDE)
+        if len(sufficient) == 0:
+            return math.inf
+        # Hoeffding: the sum of the roundings, at most step/2 each, exceeds this with ROUNDING_PROBABILITY.
+        rounding = step * math.sqrt(noise_count * math.log(2 / ROUNDING_PROBABILITY) / 2)
+        return (float(sufficient[0]) * step + rounding) * (1 + TAIL_ROUNDING)
 
     def estimate_excess(self, blocks: Floats, cells: Floats) -> Floats:
         """Return the estimated excess at every edge, shape [B, b + 1], from noisy counts [B] and [B, b]."""
@@ -131,7 +180,18 @@ class EdgeExcess:
         left, right = excess[:, :-1].ravel(), excess[:, 1:].ravel()
         is_possible = (left < self.reach[:, :-1].ravel()) & (right >= -self.reach[:, 1:].ravel())
         indexes = np.flatnonzero(is_possible)
-        return (int(indexes[0]), int(indexes[-1])) if len(indexes) else (0, len(is_possible) - 1)
+        if len(indexes) == 0:
+            return 0, len(is_possible) - 1
+        # From each end inwards, up to the first cell that is possible by the exact distribution of the error, too.
+        first = next((int(index) for index in indexes if self._is_likely(int(index), left, right)), None)
+        if first is None:
+            return int(indexes[0]), int(indexes[-1])
+        return first, next(int(index) for index in indexes[::-1] if self._is_likely(int(index), left, right))
+
+    def _is_likely(self, index: int, left: Floats, right: Floats) -> bool:
+        """Return whether a cell may contain the quantile, given the excess at the ends of all cells."""
+        i, k = divmod(index, self.reach.shape[1] - 1)
+        return bool(left[index] < self.exact_reach(i, k) and right[index] >= -self.exact_reach(i, k + 1))
 
     def zero_crossing(self, excess: Floats) -> float:
         """Return the position at which the isotonic excess crosses zero, in cells from the left end."""
@@ -156,6 +216,18 @@ def has_heaped_values(cells: Floats, cell: int, noise: float) -> bool:
     first, cell = max(cell - NEIGHBOR_CELLS, 0), min(cell, len(cells) - 1)
     neighbors = np.delete(cells[first : cell + NEIGHBOR_CELLS + 1], cell - first)
     return bool(cells[cell] > HEAP_FACTOR * max(float(neighbors.mean()), 0.0) + HEAP_NOISE_FACTOR * noise)
+
+
+def _masses_on_grid(tails: NoiseTails, scale: float) -> Floats:
+    """Return P(K = 0), P(K = 1), …, and P(K = −1) last, of K = the integer nearest to ``scale`` · X, ties outwards."""
+    half = GRID_POINTS // 2
+    last = min(half - 1, math.ceil(scale * tails.factor * (len(tails.table) + 1)) + 1)
+    beyond = tails.tail_probability(np.ceil((np.arange(1, last + 2) - 0.5) / scale) - 1)
+    one_side, masses = np.maximum(beyond[:-1] - beyond[1:], 0.0), np.zeros(GRID_POINTS)
+    masses[0] = max(1 - 2 * float(beyond[0]), 0.0)
+    masses[1 : last + 1] = one_side
+    masses[-last:] = one_side[::-1]
+    return masses
 
 
 def _noise_variance(tails: NoiseTails) -> float:
@@ -395,7 +467,7 @@ class CountedQuantile:
         edges = self._edge_excess(noises)
         block, cell = int(self.q * BLOCKS), CELLS // 2
         expected = NORMAL_MEAN_ABSOLUTE * float(edges.spread[block, cell]) / people + 0.25 / ALL_CELLS
-        half_width = float(edges.reach[block, cell]) / people + 1 / ALL_CELLS
+        half_width = edges.exact_reach(block, cell) / people + 1 / ALL_CELLS
         return min(expected, 1.0) * self.grid.range_width, min(half_width, 1.0) * self.grid.range_width
 
     def suppression_probability(self, noises: Noises, people: int) -> float:

@@ -136,27 +136,25 @@ class RegressionLine:
         if not math.isfinite(slope.largest_magnitude):
             return ALL_HEIGHTS
         distance = Span(at, at) - self.y.span
-        span = self.x.span + slope * distance
+        span, moments = self.x.span + slope * distance, self._moment_spans()
         for _ in range(NARROWING_STEPS):
             rises = (span - self.x.span).clip_to_span(slope * distance)
-            half_width = self.sample.noise_width(
-                self._height_noise(distance, rises), outside
-            ) + self._second_order_noise(distance, rises)
+            weights = self._height_noise(distance, rises, moments)
+            half_width = self.sample.noise_width(weights, outside)
+            half_width += self._second_order_noise(distance, rises, moments)
             middle = self.x.value + self.covariance * (at - self.y.value) / self.variance
             span = span_around(middle, half_width / self.variance).clip_to_span(span)
         return span
 
-    @property
     def _moment_spans(self) -> tuple[Span, Span]:
-        """The plausible covariances and variances."""
-        means = self.x, self.y
-        return covariance_span(self.sample, means, NUISANCE_PROBABILITY), variance_span(
-            self.sample, Y, self.y, NUISANCE_PROBABILITY
-        )
+        """Return the plausible covariances and variances."""
+        means, outside = (self.x, self.y), NUISANCE_PROBABILITY
+        covariances = covariance_span(self.sample, means, self.product_of_errors, outside)
+        return covariances, variance_span(self.sample, Y, self.y, outside)
 
-    def _height_noise(self, distance: Span, rise: Span) -> Weights:
+    def _height_noise(self, distance: Span, rise: Span, moments: tuple[Span, Span]) -> Weights:
         x, y, center = self.x.span, self.y.span, square_offset(self.sample.noises[YY])
-        covariance, variance = self._moment_spans
+        covariance, variance = moments
         return {
             XY: distance,
             YY: -rise,
@@ -165,9 +163,9 @@ class RegressionLine:
             USABLE: distance * x * y - rise * (y.squared_span() + center) + covariance * y - variance * x,
         }
 
-    def _second_order_noise(self, distance: Span, rise: Span) -> float:
+    def _second_order_noise(self, distance: Span, rise: Span, moments: tuple[Span, Span]) -> float:
         """Return a bound on the products of two noises: of the means and of the moments."""
-        n, (covariance, variance) = self.sample.usable, self._moment_spans
+        n, (covariance, variance) = self.sample.usable, moments
         noise_of_means = (covariance * n - self.covariance).largest_magnitude * self.y.noise_bound + (
             variance * n - self.variance
         ).largest_magnitude * self.x.noise_bound

@@ -51,6 +51,19 @@ def test_the_reach_of_every_edge_holds_and_is_not_far_off(noise: Noise, q: float
     assert (blocks.sum(axis=1) <= -40).mean() <= edges.lower_tail_bound(40) + 0.01
 
 
+@pytest.mark.parametrize("q", [0.1, 0.5, 0.99])
+def test_the_exact_reach_is_exceeded_about_as_rarely_as_it_says(noise: Noise, q: float, runs: int = 20_000) -> None:
+    """2.5 % on each side; a reach of three quarters is seen to be too short, and Chernoff's is a fifth longer."""
+    edges = EdgeExcess.from_tails(noise.noise_tails, noise.noise_tails, q, BLOCKS, CELLS)
+    blocks, cells = draws(noise, runs, BLOCKS), draws(noise, runs, BLOCKS, CELLS)
+    errors = np.stack([edges.estimate_excess(own, inner) for own, inner in zip(blocks, cells, strict=True)])
+    exact = np.array([[edges.exact_reach(i, k) for k in range(CELLS + 1)] for i in range(BLOCKS)])
+    exceeded = (np.abs(errors) > exact).mean(axis=0)
+    assert np.all(exceeded <= 0.05 + 5 * 0.0016) and exceeded.mean() >= 0.02
+    assert (np.abs(errors) > 0.7 * exact).mean() > 0.06
+    assert exact.mean() <= 0.85 * edges.reach.mean()
+
+
 def test_without_noise_the_estimate_is_the_count(noise: Noise) -> None:
     counts = np.arange(BLOCKS * CELLS, dtype=float).reshape(BLOCKS, CELLS) % 7
     edges = EdgeExcess.from_tails(noise.noise_tails, noise.noise_tails, 0.5, BLOCKS, CELLS)
