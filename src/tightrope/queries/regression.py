@@ -41,7 +41,7 @@ SLOPE_NUISANCES = 3
 """Both means, and the product of their errors."""
 HEIGHT_NUISANCES = SLOPE_NUISANCES + 3
 """Also the slope, the covariance and the variance."""
-LARGEST_SLOPE_HALVINGS = 11
+MAX_SLOPE_DOUBLINGS = 11
 """A first bound on the slopes is doubled up to this many times, less one, until all larger slopes are excluded."""
 
 
@@ -98,8 +98,8 @@ class RegressionLine:
         """Return a bound on the magnitude of all plausible slopes b: C / b − V is pure noise for larger ones, too."""
         numerator = abs(self.covariance) + self.product_of_errors
         exact = numerator + self.sample.noise_width(self._noise_weights(Span(1.0, 1.0), Span(0.0, 0.0)), outside)
-        for halving in range(LARGEST_SLOPE_HALVINGS):
-            bound = exact / self.variance * 2.0**halving if self.variance > 0 else 0.0
+        for doubling in range(MAX_SLOPE_DOUBLINGS):
+            bound = exact / self.variance * 2.0**doubling if self.variance > 0 else 0.0
             if not bound > 0:
                 return math.inf
             inverse = Span(-1 / bound, 1 / bound)
