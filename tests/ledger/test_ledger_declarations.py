@@ -84,7 +84,7 @@ def test_a_session_that_charges_nothing_writes_nothing(place):
 
 def test_one_key_is_one_plan_whatever_the_bounds(place):
     session(place).plan([tr.count()], budget_fraction="0.25", key="march").release()
-    with pytest.raises(InputError, match="'march' is already the name of a release of another plan"):
+    with pytest.raises(InputError, match="'march' is already the name of a release of a different plan"):
         session(place, max_rows=5).plan([tr.count()], budget_fraction="0.25", key="march").release()
 
 

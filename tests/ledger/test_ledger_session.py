@@ -407,7 +407,7 @@ def test_answers_that_are_damaged_are_not_said_to_be_unpublished(place):
 def test_a_new_dataset_with_the_columns_of_another_is_opened_with_a_word(place):
     session(place)
     with pytest.warns(
-        LedgerWarning, match=r"'people' with the columns and the privacy unit of the new dataset 'patients'"
+        LedgerWarning, match=r"'people', with the same columns and privacy unit as the new dataset 'patients'"
     ):
         session(place, dataset="patients")
     session(place, dataset="patients")  # said once

@@ -44,7 +44,7 @@ def limits(*more: Limit) -> list[Limit]:
 def test_no_limit_is_called_as_a_period_of_another(tmp_path, every, name):
     table = pa.table({"x": [1.0]})
     for clash in (name, name.replace("2026", "1999")):
-        with pytest.raises(InputError, match="is also a period of the limit"):
+        with pytest.raises(InputError, match="has the name of a period of"):
             tr.Session.open(
                 table, privacy_unit=None, budget=tr.Budget(epsilon=100, delta="1e-3"), ledger=tmp_path / "l.db",
                 dataset="d", limits=[Limit("press", BUDGET, every=every), Limit(clash, BUDGET)],

@@ -28,9 +28,9 @@ def solve_from_guess(methods: Sequence[Method], target: float, *, upper_bound: b
     """Return an upper or a lower bound on the smallest ε whose δ is at most ``target``, in nats.
 
     ``methods`` has one entry per direction (removing, adding a record); removing usually has the larger ε. The search
-    starts at the approximate ε of each. The ε of a mechanism is the larger of the two directions': an upper bound must
-    meet the target in both, a lower bound is one of either. Returns None if a method has no approximate ε or the secant
-    method fails.
+    starts at the approximate ε of each. The ε of a mechanism is the larger of the two directions', so an upper bound
+    must meet the target in both, and a lower bound for either one is sufficient. Returns None if a method has no
+    approximate ε or the secant method fails.
     """
     bound = 0.0
     for method in methods:
@@ -53,7 +53,7 @@ def solve_from_guess(methods: Sequence[Method], target: float, *, upper_bound: b
 
 
 def _solve_by_secants(delta_at_epsilon: Callable[[float], float], guess: EpsilonGuess, target: float) -> float | None:
-    """Return the ε where log δ equals log of the target; None if δ vanishes on the way or no convergence."""
+    """Return the ε where log δ equals log of the target; None if δ becomes 0 or the steps do not converge."""
     epsilon, slope = guess.epsilon, -guess.decay_rate
     previous: tuple[float, float] | None = None  # ε and log of the ratio of δ to the target
     for _ in range(MAX_SECANT_STEPS):

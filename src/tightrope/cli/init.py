@@ -49,7 +49,7 @@ Force = Annotated[bool, typer.Option("--force", help="Overwrite an existing plan
 MaxRows = Annotated[
     int | None,
     typer.Option(
-        "--max-rows", min=1, help="The most rows of one person that are used. 'tightrope suggest PLAN' suggests one."
+        "--max-rows", min=1, help="Use at most this many rows per person. 'tightrope suggest PLAN' suggests a number."
     ),
 ]
 

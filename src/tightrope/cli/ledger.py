@@ -34,7 +34,7 @@ Example, every entry of the ledger that a plan uses:
   tightrope ledger history plan.toml
 """
 LEDGER_CHECK_EXAMPLE = """\b
-Example; a certificate whose entry is missing shows that the ledger is an older copy:
+Example (if a certificate's entry is missing from the ledger, the ledger is an older copy):
   tightrope ledger check plan.toml out/*/certificate.json
 
 Exit codes: 0 the ledger is consistent; 1 it is not, and the message says why; 2 bad input.
@@ -53,7 +53,7 @@ Place = Annotated[str, typer.Argument(metavar="LEDGER", help="A ledger's file, i
 Dataset = Annotated[str | None, typer.Option(metavar="NAME", help="Show only this dataset.")]
 Note = Annotated[str, typer.Option(metavar="TEXT", help="A note of the owner, stored in the ledger.")]
 Certificates = Annotated[
-    list[Path] | None, typer.Argument(metavar="[CERTIFICATE]...", help="Files certificate.json of releases.")
+    list[Path] | None, typer.Argument(metavar="[CERTIFICATE]...", help="certificate.json files of releases.")
 ]
 
 
@@ -289,8 +289,8 @@ def _show_rules(view: Json) -> None:
     if single:
         one = "release" if single == 1 else "releases"
         echo_lines(
-            f"{single} {one} planned separately. The budget fractions of separately planned releases add up, which "
-            "stays valid if later plans depend on earlier answers."
+            f"{single} {one}, planned one at a time. The budget fractions of such releases add up (basic composition), "
+            "which is valid even if later plans depend on earlier answers."
         )
     for limit in view["limits"]:
         if limit["rule"] == MOMENTS:

@@ -18,7 +18,7 @@ from tightrope.errors import INTERRUPTED
 
 COMMANDS = {
     "init": ("init", "Write a commented plan for your own table."),
-    "suggest": ("suggest", "Suggest how many rows of a person to use; charges the budget."),
+    "suggest": ("suggest", "Suggest max_rows, the rows used per person; charges the budget."),
     "plan": ("plan", "Show a plan's privacy guarantee and its accuracy."),
     "release": ("release", "Charge the budget, sample the noise, write answers and a report."),
     "studio": ("studio", "Build a plan interactively in a local web page."),
@@ -91,7 +91,7 @@ class Commands(TyperGroup):
 COMMANDS_EXAMPLE = """\b
 Example, from a table to a private release:
   tightrope init visits.parquet --privacy-unit user_id   writes plan.toml
-  tightrope suggest plan.toml                      suggests max_rows from the table; charges a twentieth of the budget
+  tightrope suggest plan.toml                      suggests max_rows from the table; charges 5 % of the budget
   tightrope plan plan.toml                         shows the expected accuracy; spends no budget
   tightrope release plan.toml                      charges the budget, writes report.html
 

@@ -148,7 +148,7 @@ def _print_result(document: PlannedRelease, forecast: LedgerForecast, path: str)
         ordered = sorted(document.alternatives, key=lambda other: other.relative_error)
         print_table(["family", "error"], [[family_text(a.family), more_error(a.relative_error)] for a in ordered])
         if any(answer.keys == "discovered" for answer in document.answers):
-            echo_lines("Discovered groups need bounded noise, so their family can differ.")
+            echo_lines("In the counts that discover groups, discrete truncated Laplace replaces unbounded families.")
     echo_heading("Bias")
     echo_lines(*bias_check_lines(document.bias_check))
     ledger = forecast.sentences

@@ -28,7 +28,7 @@ Fraction = Annotated[
 LargestRows = Annotated[
     int | None,
     typer.Option(
-        "--largest-rows", min=1, help="The most rows that a person can have, from public knowledge: gives upper limits."
+        "--largest-rows", min=1, help="The most rows of any person, from public knowledge; adds upper limits on rows."
     ),
 ]
 Key = Annotated[

@@ -141,7 +141,7 @@ class Account:
         return _raise_if_refused(charged), may_read
 
     def may_read(self, key: str) -> bool:
-        """Return whether a release was charged under the key that may read the table once more at no cost."""
+        """Return whether the key was charged and the table may still be read for it, at no further charge."""
 
         def run_transaction(connection: Connection) -> bool:
             charged = chain.entry_by_key(connection, self.dataset_name, CHARGED, key)
@@ -205,7 +205,7 @@ class Account:
         return self.book.read_transaction(run_transaction)
 
     def find_charge(self, claim: Claim) -> Entry | None:
-        """Return the entry under the claim's key; ``InputError`` if it belongs to another plan."""
+        """Return the charge with the claim's key, or None; ``InputError`` if its plan or audience differs."""
         return self.book.read_transaction(lambda connection: self._existing_entry(connection, CHARGED, claim))
 
     def find_reservation(self, key: str) -> tuple[Entry, str] | None:
@@ -218,19 +218,19 @@ class Account:
         return self.book.read_transaction(run_transaction)
 
     def unanswered_key(self, plan: str) -> str | None:
-        """Return the key of a plan's last charge without answers or a second reading; None if there is none."""
+        """Return the key of a plan's last charge with neither answers nor a second reading; None if all have one."""
         return next((entry.key for entry in self.unanswered_charges if entry.body_data["plan"] == plan), None)
 
     @property
     def unanswered_charges(self) -> list[Entry]:
-        """The charges without answers or a second reading, the last one first."""
+        """The charges that have neither answers nor a second reading, the last one first."""
         entries = self.book.list_entries(self.dataset_name)
         answered = {entry.key for entry in entries if entry.kind in (ANSWERED, RETRIED)}
         charged = (entry for entry in reversed(entries) if entry.kind == CHARGED)
         return [entry for entry in charged if entry.key not in answered]
 
     def _charge_claim(self, connection: Connection, claim: Claim, series: str | None, costs: dict[str, Any]) -> Outcome:
-        """Return the entry of a claim, found or new, or the refusal; and the entry that was written, if any."""
+        """Return the existing or new entry of a claim, or the refusal; and the entry that was written, or None."""
         claim = self._with_reserved_noise(connection, claim, series)
         found = self._existing_entry(connection, CHARGED, claim)
         if found is not None:
@@ -247,9 +247,9 @@ class Account:
         return written, written
 
     def _with_reserved_noise(self, connection: Connection, claim: Claim, series: str | None) -> Claim:
-        """Return the claim with the noise record that the series reserved, if that holds the same noise.
+        """Return the claim with the series' reserved noise record in place of its own, if the noise is the same.
 
-        The same noise has another text if an older version reserved the series.
+        An older version of the library may have written the same noise differently.
         """
         reserved = None if series is None else chain.entry_by_key(connection, self.dataset_name, RESERVED, series)
         if reserved is None or not (claim.noise_record and reserved.body_data["recipe"]):
@@ -260,7 +260,7 @@ class Account:
         from tightrope.ledger.noise_record import has_same_noise  # loads the accounting
 
         if not has_same_noise(recorded, claim.noise_record):
-            return claim  # refused with the reason if it is new
+            return claim  # the caller refuses it with the reason, unless it was charged before
         plan = combined_digest(claim.questions, recorded) if claim.questions else claim.plan
         return replace(claim, noise_record=recorded, plan=plan)
 
@@ -280,9 +280,9 @@ class Account:
         return [self.identity, *(Identity.from_data(entry.body_data["identity"]) for entry in later)]
 
     def _record_declaration(self, connection: Connection, time: str) -> None:
-        """Append what this session declares of the dataset (columns, row bounds) if it is new.
+        """Append this session's declaration of the dataset (columns, row bounds) if it is new.
 
-        Raises ``InputError`` if another process has recorded one that contradicts it since this session was opened.
+        Raises ``InputError`` if another process has meanwhile recorded a declaration that contradicts it.
         """
         data = self.declaration.to_data()
         if data == self.identity.to_data():
@@ -297,7 +297,7 @@ class Account:
         chain.append_entry(connection, self.dataset_name, DECLARATION, key, time, (body, state))
 
     def _existing_entry(self, connection: Connection, kind: str, claim: Claim | SeriesClaim) -> Entry | None:
-        """Return the entry under the claim's key; ``InputError`` if its plan or its audience is another one."""
+        """Return the entry with the claim's key, or None; ``InputError`` if its plan or audience differs."""
         found: Entry | None = chain.entry_by_key(connection, self.dataset_name, kind, claim.key)
         if found is None:
             return None
@@ -314,14 +314,14 @@ class Account:
             is_same = has_same_questions and has_same_noise(recorded, claim.noise_record)
         if not is_same:
             text = (
-                f"{claim.key!r} is already the name of a release of another plan or for another audience; choose a new "
-                f"key, or leave it out"
+                f"{claim.key!r} is already the name of a release of a different plan or for a different audience; "
+                f"choose a new key, or leave it out"
             )
             raise InputError.from_text("key", text)
         return found
 
     def _moment_costs(self, claim: Claim | SeriesClaim, series: str | None = None) -> dict[str, Any]:
-        """Return the moment costs of an entry: empty without a limit by moments, and for a date of a charged series.
+        """Return the moment costs of an entry; empty without a moments limit, and for dates of a reserved series.
 
         Computed before a transaction begins, so that other writers do not wait for it.
         """
@@ -358,14 +358,14 @@ class Account:
         return self._draft_entry(connection, CHARGED, claim.key, body)
 
     def _refuse_taken_dates(self, connection: Connection, claim: SeriesClaim) -> None:
-        """Raise ``InputError`` if a release already has the key of a date: that date could never be released."""
+        """Raise ``InputError`` if a release already has the key of one of the series' dates."""
         dates = claim.release_keys()
         taken = next(
             (key for key in dates if chain.entry_by_key(connection, self.dataset_name, CHARGED, key) is not None), None
         )
         if taken is not None:
             text = (
-                f"the name {taken!r} of a date of this series is already a release; choose another key for the series"
+                f"{taken!r}, the key of a date of this series, is already a release; choose another key for the series"
             )
             raise InputError.from_text("key", text)
 
@@ -411,7 +411,7 @@ def _raise_if_refused(found: Entry | InsufficientBudgetError) -> Entry:
     return found
 
 
-# The datasets of a ledger: each declared once, with what a person is and what was promised.
+# The datasets of a ledger: each is declared once, with its privacy unit and its limits.
 
 
 class Ledger:
@@ -440,7 +440,7 @@ class Ledger:
     def declare_dataset(self, identity: Identity, limits: Sequence[Limit], *, note: str = "") -> Account:
         """Return the account of a dataset, which is declared with these limits if the ledger does not contain it.
 
-        Other columns and contribution bounds than those of the first declaration are recorded with the first charge.
+        Columns and contribution bounds that differ from the first declaration are recorded with the next charge.
         Raises ``InputError`` if the ledger has another privacy unit or other limits for the dataset, or a column of
         another type.
         Emits a ``LedgerWarning`` if a new dataset has the columns and the privacy unit of another one: their privacy
@@ -484,9 +484,9 @@ class Ledger:
         if twins:
             warnings.warn(
                 LedgerWarning(
-                    f"the ledger has {' and '.join(twins)} with the columns and the privacy unit of the new dataset "
-                    f"{identity.name!r}; if they are about the same people, their privacy losses add up, and no limit "
-                    f"accounts for it: use one name, or write in the note why the people are different"
+                    f"the ledger already has {' and '.join(twins)}, with the same columns and privacy unit as the new "
+                    f"dataset {identity.name!r}; if they are about the same people, their privacy losses add up, and "
+                    f"no limit accounts for it: use one name, or write in the note why the people are different"
                 ),
                 stacklevel=3,
             )
@@ -519,9 +519,7 @@ def _check_limits(limits: Sequence[Limit]) -> None:
     for limit in limits:
         period = next((name for name in names if limit.is_a_period(name)), None)
         if period is not None:
-            text = (
-                f"{period!r} is also a period of the limit {limit.name!r}, which renews every {limit.every}; rename one"
-            )
+            text = f"the limit {period!r} has the name of a period of {limit.name!r} (every {limit.every}); rename one"
             raise InputError.from_text("limits", text)
     if not any(limit.name == MAIN_LIMIT and limit.every is None and limit.audience is None for limit in limits):
         text = f"one limit must be named {MAIN_LIMIT!r}, without a period and for all audiences; the names are {names}"

@@ -1,4 +1,8 @@
-"""Least noise for several answers under one budget: families and one common size, by the exact composed curve."""
+"""Least noise for several answers under one budget, from the numerically composed privacy profile.
+
+All noise has one family and one common size, times the relative size of each statistic. A vector is the noise of one
+statistic, a number per group; a unit (``CompositionGroup``) has the vectors that one person's rows change together.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +52,7 @@ from tightrope.numerics.root_finding import least_size
 COARSE_POINTS, FINE_POINTS = 160, 640
 """Minimal number of lattice points up to the budget's ε: while searching, and for the certificate."""
 WINDOW_REACH = 1.7
-"""The lattice holds losses up to this many times ``loss_scale``; larger losses count as infinite."""
+"""The lattice contains losses up to this many times ``loss_scale``; larger losses count as infinite."""
 CERTIFICATE_MARGIN = 1e-9
 """Relative margin of the certificate over the rounding of its sums."""
 ROUGH_TOLERANCE, FINAL_TOLERANCE = 2e-4, 2e-6
@@ -60,13 +64,13 @@ FINE_SIZE_FACTOR = 1.5
 MIN_SIZE, MAX_SIZE_FACTOR = 1e-3, 60
 """Range of sizes that are searched: from this many shifts of one row to this many times the size of Laplace noise."""
 FIRST_WIDTH, NEXT_WIDTH = 0.3, 0.02
-"""Log-distance of the first two sizes of a search: without a guess, and with the size of a similar distribution."""
+"""Difference in log of the first two sizes of a search: without a guess, and with one from a similar family."""
 ROUND_UP_TWO_DIGITS = Context(prec=2, rounding=ROUND_CEILING)
 MOST_EPSILON = 40.0
 """The largest ε for which noise is computed; budgets with a larger one get the same noise. It is negligible there, and
 the total variation is 1 in double precision."""
 MAX_NOISE_ROWS = 20_000
-"""Noise of more rows than this in every answer is rejected: it would be useless, and its tables too long."""
+"""Plans whose answers would all need noise of more rows are rejected: useless answers, and too long tables."""
 MAX_LATTICE_POINTS, MAX_COARSE_POINTS = 2000, 500
 """Maximal number of lattice points up to the budget's ε; while searching for persons with many rows."""
 
@@ -74,23 +78,23 @@ Weights = FloatWeights | BoxWeights
 
 
 class NoTableError(InsufficientBudgetError):
-    """Raised if an integer table cannot be shown to meet the budget that a distribution in floats meets."""
+    """Raised if the floating-point noise meets the budget, but no integer table can be certified to meet it."""
 
 
 @dataclass(frozen=True, slots=True)
 class NoiseSearch:
-    """The search for the least noise of these groups at one budget."""
+    """The search for the least noise with which these composition groups meet one budget."""
 
     groups: tuple[CompositionGroup, ...]
     budget: Budget
     epsilon_cap: float = MOST_EPSILON
     """A larger ε is replaced by this one: noise that meets the smaller one also meets the larger."""
     only_fullest_split: bool = False
-    """If True, units with too many splits to enumerate are replaced by one split: a lower bound on the noise."""
+    """If True, groups with too many splits to enumerate are composed for one split only: a lower bound on the noise."""
 
     @property
     def _groups_of_vectors(self) -> list[CompositionGroup]:
-        """The group of each vector."""
+        """The composition group of each vector, in order."""
         return [group for group in self.groups for _ in group.noise_specs]
 
     @property
@@ -134,7 +138,7 @@ class NoiseSearch:
         return min(self.epsilon_cap, max(scales))
 
     def loss_lattice(self, size: float, resolution: int) -> LossLattice:
-        """Return a lattice that contains all losses of exponential distributions of this size, unless too long."""
+        """Return a lattice on which the losses of Laplace-like noise of this size are points, unless it is too long."""
         exponential_step = 8 / (lattice_unit(self.groups, size) * size)
         most_points = MAX_LATTICE_POINTS
         if resolution < FINE_POINTS and any(group.bounds_splits for group in self.groups):
@@ -181,7 +185,7 @@ class NoiseSearch:
     def _useful_noise_advice(self) -> str:
         """Return advice on which requested number of the budget to raise, and for ε to what value for this plan.
 
-        That ε is rounded up. Above ``MOST_EPSILON`` noise does not decrease, so there only smaller sums can help.
+        That ε is rounded up. Above ``MOST_EPSILON`` the noise does not decrease: only a smaller plan can help.
         """
         epsilon = self._scaled_rows() / MAX_NOISE_ROWS
         if not epsilon <= MOST_EPSILON:
@@ -259,7 +263,8 @@ class NoiseSearch:
             noise_requirements(self.groups, size, self.private_delta),
             strict=True,
         ):
-            # For stretched steps E|X + U₁ − U₂|: for each x this equals |x|, but 1/3 at x = 0.
+            # Noise for real-valued sums is a table stretched to a scale (``scaled_noise``): in units of that scale,
+            # Y + U₁ − U₂ with Y from the table. Its mean absolute value given Y = x is |x|, but 1/3 for x = 0.
             mean_absolute = weights.mean_absolute + (0.0 if spec.whole_rows else weights.zero_probability / 3)
             errors.append(mean_absolute / need.shift / spec.requested_size * spec.dimension)
         return math.fsum(errors)
@@ -327,7 +332,7 @@ SHAPE_TOLERANCE, MAX_SHAPES = 0.04, 5
 SMALLER_EPSILONS = (36.0, 32.0, 28.0, 24.0, 20.0, 16.0, 12.0, 8.0)
 """Replacements, tried in this order, for a larger ε that no integer table can be shown to meet."""
 MAX_AVOIDABLE_NOISE = 0.01
-"""If bounding all splits together may cost more of the noise than this, they are enumerated where that is possible."""
+"""If one bound for all splits may increase the noise by more than this, they are enumerated where possible."""
 HOPELESS_RATIO = 1.6
 """If Gaussian noise is this much larger than the best, families between Gaussian and Laplace are skipped."""
 
@@ -360,10 +365,10 @@ def allocate_noise(
 ) -> NoiseAllocation:
     """Return the smallest noise for which the exact composed loss meets every point of the budget.
 
-    All vectors get the same family (those that need a bound, a bounded one) at the least common size. The selected
-    family has the least sum of E|X| divided by the relative sizes. Every unit is dominated by the pointwise maximum
-    over all splits of one person's rows; units compose with **parameters fixed in advance**. Neighbors: add or remove
-    one person.
+    All vectors get the same family at the least common size; vectors that need bounded noise get a bounded family. The
+    selected family has the least sum of E|X| divided by the relative sizes. The privacy profile of a unit is bounded by
+    the pointwise maximum over all splits of one person's rows; units compose with **parameters fixed in advance**.
+    Neighbors: add or remove one person.
 
     - ``compare=False`` skips families that need ``HOPELESS_RATIO`` times the size of another one: they are then missing
       in ``alternatives``.
@@ -439,7 +444,7 @@ def _family_trials(search: NoiseSearch, *, compare: bool) -> list[FamilyTrial]:
 
 
 def _least_error_trial(search: NoiseSearch, trials: Sequence[FamilyTrial]) -> NoiseAllocation:
-    """Return the allocation of the trial with the least error, certified; of nearly equal errors that of the first."""
+    """Return the certified allocation of the trial with the least error (if nearly equal, of the first of them)."""
     least = min(trial.total_error for trial in trials)
     if not math.isfinite(least):
         raise InsufficientBudgetError(
@@ -520,7 +525,7 @@ def _size_family(search: NoiseSearch, family: NoiseFamily, guess: float | None =
 
 
 def _families_by_spec(search: NoiseSearch, family: NoiseFamily) -> tuple[NoiseFamily, ...]:
-    """Return the family of every vector: for discovered keys one that hides them, for selections their own."""
+    """Return the family of every vector: a bounded one for discovered keys, Laplace for exponential mechanisms."""
     family_for_keys = family if family.hides_keys else KEY_FAMILY
     return tuple(
         SELECTION_FAMILY if spec.is_selection else family_for_keys if spec.needs_bound else family

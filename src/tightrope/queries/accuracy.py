@@ -150,8 +150,8 @@ class Accuracy:
             return list(self.question.all_notes)
         return [
             f"Groups with a noisy count of {self.key_threshold:,} or less are suppressed.",
-            "A group close to this threshold is shown only if its noise is positive enough, so its value tends to be "
-            "too high. The interval of a count accounts for this.",
+            "A group whose true count is near this threshold is shown only if its noise is large enough, so its value "
+            "tends to be too high. The interval of a count accounts for this.",
             *(note for note in self.question.all_notes if note != NOT_CLAMPED_NOTE or self.keys not in self.own_noises),
         ]
 

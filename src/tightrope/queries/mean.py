@@ -46,8 +46,8 @@ class mean(ColumnQuery):
     uniform = False
     notes = (
         "Where the noisy count is below 1, the mean is suppressed and the interval is the whole range.",
-        "The 95 % coverage includes releases in which the mean is suppressed. Given that the mean of a small group is "
-        "shown, the coverage can be lower.",
+        "The 95 % coverage includes releases in which the mean is suppressed. Among releases that show the mean of a "
+        "small group, the coverage can be lower.",
         "Errors assume that the true mean lies halfway between the middle and one end of the range; the expected "
         "error is an upper bound.",
     )

@@ -41,7 +41,7 @@ class LargestCountQuery(NoisyCountQuery, ABC):
         """The number of groups that are compared, for errors in plans."""
 
     def expected_error(self, noises: Noises, people: int) -> tuple[float, float]:
-        """Return the errors of the noise, with the half-width that holds for all compared groups simultaneously."""
+        """Return the expected absolute error, and the half-width that holds for all compared groups simultaneously."""
         del people
         return noises[ROW_COUNT].mean_absolute, noises[ROW_COUNT].half_width(1 - OUTSIDE / self.compared_groups)
 
@@ -49,7 +49,7 @@ class LargestCountQuery(NoisyCountQuery, ABC):
 def _largest_groups(records: Sequence[Record], noises: Noises, k: int) -> list[tuple[int, Record]]:
     """Return the k largest groups, with simultaneous intervals for all groups and the possible ranks of each.
 
-    Noises are independent, also conditionally on the set of groups that are shown.
+    The noise of each group is independent of that of the others, also given which groups are suppressed.
     """
     values = [int(record["value"] or 0) for record in records]
     interval_by_value = {
@@ -76,8 +76,8 @@ class top_k(LargestCountQuery):
 
     Uses only the noisy counts of all groups, charged as in ``count``. Each row has the ``value``, an interval that
     holds for all groups simultaneously, and ``best_rank`` and ``worst_rank``, the possible ranks of the group. Groups
-    with equal counts come in any order. All other keywords are as in ``count``. Raises ``PlanError`` for an invalid
-    parameter.
+    with equal noisy counts are in arbitrary order. All other keywords are as in ``count``. Raises ``PlanError`` for an
+    invalid parameter.
 
     >>> str(top_k(10, by="city"))
     'the 10 largest groups by city'
@@ -194,6 +194,7 @@ class mode(LargestCountQuery):
 
 
 LEFT_OVER = "left over"
+"""Name of the statistic: the number of rows in all suppressed groups."""
 
 
 @final
@@ -201,11 +202,11 @@ LEFT_OVER = "left over"
 class suppressed_count(Query):
     """The total number of rows in the groups of ``by`` that are suppressed because they are small.
 
-    Use it with a query of the same groups, conditions and bounds that shows some groups: together they include every
-    row that counts. Groups are discovered: ``keys`` is not allowed. Each person's rows count up to the bound for all
-    groups, so the noise is as large as for a total: the suppressed groups depend on noise that is drawn before, and in
-    every case a person adds at most their rows to the sum (adaptive composition). All other keywords are as in
-    ``count``. Raises ``PlanError`` for an invalid parameter.
+    Use it with a query of the same groups, conditions and bounds that shows some groups: together they include all
+    rows that are used. Groups are discovered: ``keys`` is not allowed. The noise is that of a total over all groups
+    (sensitivity ``max_rows``). Which groups are suppressed depends on noise that is drawn first; for every outcome, a
+    person adds at most ``max_rows`` to the sum (adaptive composition). All other keywords are as in ``count``. Raises
+    ``PlanError`` for an invalid parameter.
 
     >>> str(suppressed_count(by="city"))
     'number of rows in groups that are not shown by city'
@@ -234,7 +235,7 @@ class suppressed_count(Query):
             raise PlanError("by", options.by, "a column", "say which groups: by='city', as in the other question")
 
     def noisy_statistics(self) -> tuple[NoisyStatistic, ...]:
-        """Return one integer over all suppressed groups."""
+        """Return one noisy integer: the number of rows in all suppressed groups."""
         noise_spec = NoiseSpec(
             "rows in groups that are not shown", nearest_eighths(self.asked.relative_noise_size), True
         )

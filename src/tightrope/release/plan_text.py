@@ -114,8 +114,8 @@ def alone_text(answer: PlannedAnswer) -> str:
     buys = ""
     if part.weight > answer.weight:
         times = positional_text(part.others_times, 3, UP)
-        buys = f"; with weight = {part.weight:g} about ± {weighted}, and errors of other answers times {times}"
-    return f"{rows}as the only question ± {alone}{buys}"
+        buys = f"; with weight = {part.weight:g} about ± {weighted}, and the errors of the others times {times}"
+    return f"{rows}alone, with the whole budget of the plan, ± {alone}{buys}"
 
 
 def shared_answer_notes(answers: Sequence[PlannedAnswer]) -> list[str]:

@@ -1,12 +1,12 @@
-"""The planner: drafts of questions about one table, with relative noise sizes by a numbered rule.
+"""The planner: the noise for the questions of a plan, and how the budget is divided among them.
 
 Rule 2 makes *relative* errors even: with equal weights, each error is the same multiple of the error that the question
-would have alone. What a question needs alone is the size of the noise with which it would meet the plan's whole budget
-by itself. The formula for it is the smaller of two: Laplace noise, whose losses add up, and Gaussian noise, whose
-squares do. It only sets the relative sizes: the noise itself is searched and certified with them. Sizes are rounded by
-at most 2 % to multiples 1/n of one size, n integers, so that all losses share one lattice.
+would have as the only question of the plan. A closed formula estimates the noise that a question needs alone, for the
+plan's whole budget: the smaller of Laplace noise (losses add up) and Gaussian noise (squares of losses add up). It only
+sets the relative sizes of the noise; the noise itself is then searched and certified with these. Relative sizes are
+rounded by at most 2 % to fractions 1/n of the largest, n an integer, so that all losses share one lattice.
 
-Rule 1, of releases that ledgers recorded before rule 2, gives all noise one size in rows, divided by √weight.
+Rule 1 gives all noise one size in rows, divided by √weight. Ledgers record it for releases older than rule 2.
 """
 
 from __future__ import annotations
@@ -54,24 +54,25 @@ if TYPE_CHECKING:
     from tightrope.tables.expressions.expression import Term
 
 ONE_SIZE_RULE, EVEN_ERRORS_RULE = 1, 2
-"""The rules for relative noise sizes, by the number that a ledger records; entries without a number have the first."""
+"""Numbers of the rules for relative noise sizes. Ledgers record them; entries without a number used rule 1."""
 SIZE_TOLERANCE, MAX_DENOMINATOR = 0.02, 25
 """Relative tolerance of noise sizes, and the largest integer that the largest size is divided by."""
 USUAL_SIZE = 2
-"""Position of the group size for which errors alone are stated, among the sizes of a plan."""
+"""Index, in ``GROUP_SIZES``, of the group size for which a plan states the error of a question alone."""
 WEIGHT_STEP, NOTICEABLE_MULTIPLE = 4, 1.05
-"""A plan says what this many times the weight would buy, if the error is at least this multiple of the error alone."""
+"""If an error is at least ``NOTICEABLE_MULTIPLE`` times the error alone, a plan states both, and the error for
+``WEIGHT_STEP`` times the weight."""
 EQUAL_NEEDS = 1e-9
-"""Needs that differ by less are equal."""
+"""Relative difference below which two questions count as needing the same noise alone."""
 MAX_SIZE_RATIO = 8
-"""The largest noise of a plan has at most this many times ``MAX_NOISE_ROWS``, as with a weight of 1/64."""
+"""The largest noise of a plan may have this many times ``MAX_NOISE_ROWS``: √64, for a weight of 1/64."""
 
 
 @dataclass(frozen=True, eq=False)  # not slotted: the groups are computed once
 class Planner:
     """Plans the least noise for questions about one table, within a fraction of a budget.
 
-    ``limit``, if given, composes by moments.
+    If ``limit`` is given, releases compose under it by log moments of the privacy loss.
     """
 
     table: Table
@@ -136,7 +137,7 @@ class Planner:
         return minimal_budget_for(draft_for_budget, goal, self.whole_budget, self.fraction)
 
     def rule_at(self, budget: Budget) -> int:
-        """Return the first rule that gives the noise of this plan the same relative sizes."""
+        """Return the lowest rule number that gives this plan the same relative noise sizes."""
         if self.rule == ONE_SIZE_RULE:
             return ONE_SIZE_RULE
         former, planned = self._groups_of_one_size, self._sized_groups(budget)
@@ -144,7 +145,7 @@ class Planner:
         return ONE_SIZE_RULE if is_same else EVEN_ERRORS_RULE
 
     def arrange_questions(self, budget: Budget) -> tuple[tuple[Tasks, ...], ConsistencyPlan]:
-        """Return the possible arrangements of the noise, with the counts of the bias check, and the related answers."""
+        """Return the possible arrangements of separate and joint noise, with bias check, and the related answers."""
         query_groups, schema = self._sized_groups(budget), self.table.schema
         consistency = find_related_answers(query_groups, schema)
         consistent_names = {name for answer_set in consistency.joined for name in answer_set.answers}
@@ -167,7 +168,7 @@ class Planner:
         return with_even_errors(groups, budget)
 
     def compare_with_alone(self, plan: NoisePlan) -> list[dict[str, Any] | None]:
-        """Return, for each of several questions of a plan, its half-width alone, and what a larger weight would buy."""
+        """Return the half-width of each question alone and with a larger weight; None where it hardly differs."""
         if len(self.questions) == 1:
             return [None]
         rows = plan.sizes[min(USUAL_SIZE, len(plan.sizes) - 1)]
@@ -219,10 +220,10 @@ def noise_multiple(accuracy: Accuracy, alone: Accuracy) -> float:
 
 
 def _others_times(multiples: Sequence[float], multiple: float, ratio: float) -> float:
-    """Return how many times as large the other errors become if one gets ``ratio`` times as accurate beside them.
+    """Return the factor by which the other errors grow if one question becomes ``ratio`` times as accurate.
 
-    Budgets add up like the inverse of the multiples for Laplace noise, and of their squares for Gaussian noise. The
-    noise of the plan is like the one whose sum is closer to 1.
+    The inverse multiples add up to about 1 for Laplace noise, and their squares do for Gaussian noise. The factor is
+    computed for the one whose sum is closer to 1.
     """
     added, squared = (math.fsum(one**-power for one in multiples) for power in (1, 2))
     power = 1 if abs(math.log(added)) <= abs(math.log(squared)) else 2
@@ -234,7 +235,7 @@ def _others_times(multiples: Sequence[float], multiple: float, ratio: float) -> 
 def _allocation_alone(
     arrangements: tuple[tuple[CompositionGroup, ...], ...], budget: Budget
 ) -> tuple[int, NoiseAllocation]:
-    """Return the position of the arrangement with the smallest error and its noise, without a comparison of others."""
+    """Return the index of the arrangement with the smallest error, and its noise; other families are not compared."""
     allocations = [allocate_noise(groups, budget, compare=False) for groups in arrangements]
     return min(enumerate(allocations), key=lambda pair: pair[1].total_error)
 
@@ -243,14 +244,14 @@ def _allocation_alone(
 
 
 def with_even_errors(tasks: Sequence[QueryGroup], budget: Budget) -> tuple[QueryGroup, ...]:
-    """Return unweighted tasks with noise sizes such that equal weights have equal errors relative to those alone.
+    """Return the query groups with relative noise sizes by rule 2; the given ones must have no weights applied.
 
-    Weight w divides a question's relative error by √w. Raises ``InsufficientBudgetError`` if a noise would be useless.
+    Weight w divides a question's relative error by √w. Raises ``InsufficientBudgetError`` if noise would be useless.
     """
     questions = [(task, question) for task in tasks for question in task.ordered_queries]
     needs = [
         alone_size(
-            # the task as if it had only this question
+            # the query group with this question alone
             replace(
                 task, vectors_by_query=MappingProxyType({question: task.vectors_by_query[question]})
             ).composition_groups,
@@ -275,7 +276,7 @@ def with_even_errors(tasks: Sequence[QueryGroup], budget: Budget) -> tuple[Query
 
 
 def alone_size(groups: Sequence[CompositionGroup], budget: Budget) -> float:
-    """Return about the least common size of noise with which these groups alone meet the budget.
+    """Return an estimate of the least common noise size with which these groups, and no others, meet the budget.
 
     >>> from tightrope.noise.worst_split import NoiseSpec, SplitBounds
     >>> count = CompositionGroup((NoiseSpec("count", 8, True),), SplitBounds(60, 60, 60))
@@ -287,7 +288,7 @@ def alone_size(groups: Sequence[CompositionGroup], budget: Budget) -> float:
         bounds = group.split_bounds
         full, remainder = divmod(bounds.most_rows, bounds.largest_part)
         squared_rows = full * bounds.largest_part**2 + remainder**2
-        # The errors of a box are those of its numbers, of which each has the requested size.
+        # Joint noise (a box) makes no difference here: the error of each of its numbers has the requested size.
         added += bounds.most_rows * math.fsum(1 / spec.noise_size for spec in group.noise_specs)
         squared += squared_rows * math.fsum(1 / spec.noise_size**2 for spec in group.noise_specs)
     sizes = []
@@ -301,9 +302,9 @@ def alone_size(groups: Sequence[CompositionGroup], budget: Budget) -> float:
 
 
 def commensurate_sizes(sizes: Sequence[float]) -> list[int]:
-    """Return the sizes in a common unit, as integers, within 2 % up to a common factor.
+    """Return integers whose ratios are those of the sizes, each within 2 %.
 
-    In eighths if possible; otherwise the largest size is divided by integers.
+    If possible, the sizes in eighths; otherwise fractions 1/n of the largest size, in a common unit.
 
     >>> commensurate_sizes([0.5, 1.0]), commensurate_sizes([1.0, 60.0]), commensurate_sizes([0.1, 0.3162, 1.0])
     ([4, 8], [1, 60], [8, 25, 80])
@@ -324,7 +325,7 @@ def commensurate_sizes(sizes: Sequence[float]) -> list[int]:
 
 
 def _requested_sizes(task: QueryGroup, factors: Mapping[Query, float]) -> dict[NoisyStatistic, float]:
-    """Return the size of each vector: its own times the least factor of the questions that use it."""
+    """Return the noise size of each statistic: its default size times the smallest factor of its questions."""
     sizes: dict[NoisyStatistic, float] = {}
     for vector in task.noisy_statistics:
         users = [question for question, vectors in task.vectors_by_query.items() if vector in vectors.values()]
@@ -333,7 +334,7 @@ def _requested_sizes(task: QueryGroup, factors: Mapping[Query, float]) -> dict[N
 
 
 def _with_sizes(task: QueryGroup, eighths: Mapping[NoisyStatistic, int]) -> QueryGroup:
-    """Return the task with these relative sizes."""
+    """Return the query group with these relative noise sizes, in eighths."""
     sized = {
         vector: replace(vector, noise_spec=replace(vector.noise_spec, eighths=size)) for vector, size in eighths.items()
     }
@@ -346,7 +347,7 @@ def _with_sizes(task: QueryGroup, eighths: Mapping[NoisyStatistic, int]) -> Quer
 
 
 def _refuse_useless_noise(tasks: Sequence[QueryGroup], budget: Budget) -> None:
-    """Raise ``InsufficientBudgetError`` if the largest noise of the tasks would need too long tables."""
+    """Raise ``InsufficientBudgetError`` if the largest noise would need too long a probability table."""
     groups = composition_groups_of(tasks)
     largest = max(spec.noise_size for group in groups for spec in group.noise_specs)
     rows = alone_size(groups, budget) * largest

@@ -1,12 +1,12 @@
-"""Contribution bounding: which rows of a person are not used.
+"""Contribution bounding: selection of the rows of each person that are used.
 
 Which rows of a person are used depends on the plan and that person's rows only. Then adding or removing a person
 changes every total by exactly that person's used rows. Therefore rows are ordered by a hash of their own content; the
 order of the scan, row numbers and other people's rows have no effect. Rows are dropped only for persons who exceed a
 bound, and whether a person does also depends on that person's rows alone.
 
-Bounding works on projected rows: ``person``, ``key0, key1, ...`` (or ``number`` for given keys) and one small
-contribution per measure, ``value0, value1, ...``. Users' column names do not occur after ``project_rows``.
+Bounding works on projected rows: ``person``, ``key0, key1, ...`` (or ``number``, the index of a listed key) and one
+small contribution per measure, ``value0, value1, ...``. Users' column names do not occur after ``project_rows``.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 WIDE_TOTAL = "decimal(38, 0)"
 """The type of all totals, 128 bits: a width chosen by the number of rows would reveal that number."""
 MAX_PERSON_STEPS = 2**50
-"""Largest sum of a person, and largest value of a row in it, in steps: doubles hold all integers up to this."""
+"""Largest magnitude, in steps of the fixed-point grid, of a person's sum and of each value in it: exact in doubles."""
 COLUMNS_PER_TEXT = 16
 """Most columns that are encoded in one text, because the intermediate texts grow with the square of their number."""
 
@@ -81,7 +81,7 @@ def used_columns(request: Request) -> tuple[str, ...]:
 
 
 def check_request(schema: Schema, request: Request) -> None:
-    """Raise ``SchemaError`` unless person, keys, values and condition exist and have kinds that can be used so."""
+    """Raise ``SchemaError`` unless the columns exist and have suitable kinds, and the condition is boolean."""
     person = (request.bounds.person_column,) if request.bounds.person_column is not None else ()
     for name in (*person, *request.by):
         term_facts(name, schema)
@@ -120,7 +120,7 @@ def project_rows(
     """
     source, names = filter_source(source, request), tuple(f"key{index}" for index in range(len(request.by)))
     value = request.person_value
-    # Cells of a value of persons are computed after it; all other keys are those of rows.
+    # Keys that use a per-person value are computed after that value; all other keys are computed from the rows.
     keys = {
         name: engine_column(term, source)
         for name, term in zip(names, request.by, strict=True)
@@ -159,7 +159,7 @@ def project_rows(
 def person_rows(source: SourceRows, value: PersonValue, columns: Mapping[str, ir.Column], *, wide: bool) -> ir.Table:
     """Return one row per person and group (``columns``), with the person's value, from their rows there alone.
 
-    Sums are of integers, which are exact in every order, so that engines agree on the double that they stand for.
+    Sums are of integers: exact in any order, so that all engines get the same number.
     """
     ibis, part = load_library("ibis"), None if value.part is None else engine_column(value.part, source)
     fixed = FixedPoint(
@@ -231,7 +231,7 @@ def texts_with_digests(source: SourceRows, term: Term, digests: Sequence[str]) -
 
 
 def _contribution_columns(source: SourceRows, request: Request, wide: bool) -> dict[str, ir.Column]:
-    """Return the contribution columns by name; except for values of distinct counts, in 128 bits if ``wide``."""
+    """Return the contribution columns by name; if ``wide``, in 128 bits except for values of distinct counts."""
     values = {
         f"value{index}": _row_contribution(source, measure)
         for index, measure in enumerate(request.measures)
@@ -250,7 +250,7 @@ def distinct_value_names(request: Request) -> tuple[str, ...]:
 
 
 def _row_contribution(source: SourceRows, measure: Measure) -> ir.Column:
-    """Return a row's contribution: 1, R(x), a product, or a value to count; NULL if a measured value is NULL or NaN."""
+    """Return a row's contribution: 1, x or a product in fixed point, or a value to count; NULL if x is NULL or NaN."""
     ibis, columns = load_library("ibis"), [engine_column(term, source) for term in measure.measured_terms]
     if isinstance(measure, DistinctCount):
         return shorten_texts(to_comparable(columns[0]))
@@ -273,7 +273,7 @@ def fixed_point_units(x: ir.Column, fixed_point: FixedPoint) -> ir.Column:
 
 
 def fixed_product_units(values: Sequence[ir.Column], fixed: FixedProduct) -> ir.Column:
-    """Compute ``FixedProduct.to_units`` in the engine; values beyond the last factor are ignored."""
+    """Compute ``FixedProduct.to_units`` in the engine; ``values`` without a factor are ignored."""
     first, *second = (
         clamp_column(x, factor) - double_literal(factor.middle)
         for x, factor in zip(values, fixed.factors, strict=False)

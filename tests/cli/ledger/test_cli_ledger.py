@@ -43,7 +43,7 @@ def test_show_has_a_table_a_picture_and_the_rules(run, released):
     shown = run("ledger", "show", released)
     assert (shown.code, shown.err) == (0, "")
     for words in ("visits.parquet: 2 releases, 0 refusals", "total", "0.5", "█████", "·····",
-                  "2 releases planned separately", "Planned jointly in advance"):  # fmt: skip
+                  "2 releases, planned one at a time", "Planned jointly in advance"):  # fmt: skip
         assert words in " ".join(shown.out.split())
     (dataset,) = json.loads(run("ledger", "show", released.parent / "tightrope.ledger", "--json").out)["datasets"]
     (limit,) = dataset["limits"]
@@ -228,7 +228,7 @@ def test_a_twin_of_a_dataset_is_one_line_on_standard_error(run, released):
     released.write_text(text, encoding="utf-8")
     opened = run("ledger", "open", released)
     assert opened.code == 0
-    assert opened.err.startswith("tightrope: warning: the ledger has 'visits.parquet' with the columns")
+    assert opened.err.startswith("tightrope: warning: the ledger already has 'visits.parquet', with the same columns")
     assert opened.err.count("\n") == 1
 
 

@@ -2,7 +2,7 @@
 
 1. Groups of many values (``encode_groups``).
 2. Persons whose draws are remembered (``person_names``).
-3. Couplings of least maximum cost (``bottleneck_plan``).
+3. Couplings that minimize the maximum cost (``bottleneck_plan``).
 4. The parts of a mechanism: target, plan and tables.
 5. The mechanism (``CouplingMechanism``).
 6. The distances by which it moves values (``moves``).
@@ -54,7 +54,7 @@ def encode_groups(group: MembershipGroup, names: Sequence[MembershipGroup], coun
         try:
             number = {name: number for number, name in enumerate(names)}[group]
         except (KeyError, TypeError):
-            raise InputError("group", group, f"one of {list(names)}", "fit the mechanism with its law") from None
+            raise InputError("group", group, f"one of {list(names)}", "fit it with this group, too") from None
         return np.broadcast_to(np.int32(number), (count,))
     # An object array if numpy would change the names: it turns numbers next to strings into strings and tuples into
     # arrays, and drops NULs at the end of strings.
@@ -100,7 +100,7 @@ def _encode_array(given: NDArray[Any], names: Sequence[MembershipGroup]) -> Code
 
 EQUAL_TYPES = frozenset({int, str, bytes, UUID})
 """Types whose values are equal exactly if they are the same name."""
-EXPECTED_PERSON = "made of whole numbers, strings, bytes, UUIDs or tuples of them"
+EXPECTED_PERSON = "integers, strings, bytes, UUIDs or tuples of them"
 PERSON_REMEDY = "1, 1.0 and True are equal, and NaN differs from itself: give every person an integer or a text as name"
 
 
@@ -149,7 +149,7 @@ def _has_valid_parts(name: tuple[Any, ...]) -> bool:
     return all(type(part) in EQUAL_TYPES or (isinstance(part, tuple) and _has_valid_parts(part)) for part in name)
 
 
-# 3. Couplings of least maximum cost, and among them of least mean cost: exact, to the last unit of mass.
+# 3. Couplings with the least maximum cost and, among these, the least mean cost; their marginals are exact.
 
 MAX_PAIRS = 1 << 22
 """For more pairs of points the mean cost is not minimized: the table of costs and exact flows would take too long."""
@@ -158,8 +158,8 @@ MAX_PAIRS = 1 << 22
 def bottleneck_plan(law: ExactDistribution, target: ExactDistribution, cost: Cost) -> ExactPlan:
     """Return the coupling of least mean cost among those with the least possible maximum cost r.
 
-    r is that of the distributions as rationals, so rounding can make it larger than W_∞ in floats. Above 2²² pairs of
-    points the result is any coupling of least r in floats, whose rounding remainder may move further.
+    r is exact for the distributions as rationals, so it can be larger than W_∞ computed in floats. Above 2²² pairs of
+    points the result minimizes the maximum cost only in floats: the mass of the rounding error may move further.
     """
     bottleneck = coupling(law.float_masses, target.float_masses, cost, p=math.inf)
     if cost.matrix_shape[0] * cost.matrix_shape[1] > MAX_PAIRS:
@@ -195,7 +195,7 @@ LeastLossGroup = Any
 def parse_group_laws(groups: Mapping[LeastLossGroup, ArrayLike], size: int) -> dict[LeastLossGroup, ExactDistribution]:
     """Return each group's distribution over ``size`` points. Raises ``InputError`` for invalid ones."""
     if not isinstance(groups, Mapping) or not groups:
-        raise InputError("groups", groups, "a mapping from the name of each group to its law")
+        raise InputError("groups", groups, "a mapping from the name of each group to its distribution")
     return {
         group: ExactDistribution.from_probabilities(f"law of {group!r}", law, size) for group, law in groups.items()
     }
@@ -236,7 +236,7 @@ def resolve_target(
             "barycenter", np.where(masses < SUM_TOLERANCE / (1000 * size), 0.0, masses), size
         )
     if isinstance(target, str):
-        raise InputError("target", target, "a law, 'barycenter' or None")
+        raise InputError("target", target, "a distribution, 'barycenter' or None")
     return ExactDistribution.from_probabilities("target", target, size)
 
 
@@ -288,8 +288,10 @@ class CouplingMechanism:
     target: ExactDistribution
     tables: GroupTables
     loss: dict[Group, float]
+    """The mean (or the maximum) transport cost of each group."""
     objective: Objective
     stray: Fraction
+    """The largest mass, over groups, on pairs outside the optimal float plan: its rounding error."""
     memory: dict[tuple[Any, int], int] = field(default_factory=dict, repr=False)
 
     @classmethod
@@ -302,7 +304,7 @@ class CouplingMechanism:
         objective: Objective = "expected",
         weights: Mapping[Group, float] | None = None,
     ) -> Self:
-        """Return the mechanism of least loss: W_1 (``objective="expected"``) or W_∞ (``"worst"``) to the target.
+        """Return the mechanism of least cost: W_1 (``objective="expected"``) or W_∞ (``"worst"``) to the target.
 
         ``groups``: the distribution of each group over the source points of ``cost``, shape [n]. ``target``: a
         distribution over its target points, shape [m]; by default, or as "barycenter", the one of least total expected
@@ -349,10 +351,10 @@ class CouplingMechanism:
         >>> coin.apply([0, 1, 1], ["b", "a", "a"]).shape
         (3,)
         """
-        array = numeric_array("values", values, "whole numbers of shape [k]")
+        array = numeric_array("values", values, "integers of shape [k]")
         if array.ndim != 1 or (array.dtype.kind not in "iu" and array.size):
             shown = f"{array.dtype} of shape {array.shape}"
-            raise InputError("values", shown, "whole numbers of shape [k]", "number the points of the support from 0")
+            raise InputError("values", shown, "integers of shape [k]", "number the points of the support from 0")
         outside = int(np.count_nonzero((array < 0) | (array >= self.tables.points)))
         if outside:
             remedy = "give the support every value that can occur, or map the others to it"
@@ -367,7 +369,7 @@ class CouplingMechanism:
     def _draw_with_memory(
         self, keys: list[tuple[Any, int]], points: Integers, members: Codes, randomness: Source | None
     ) -> Integers:
-        """Draw for each new key, at its first index; of two threads, the first to store a draw wins."""
+        """Draw once for each new key; if two threads draw for one key, both return the draw that was stored first."""
         first_index_by_key: dict[tuple[Any, int], int] = {}
         for index, key in enumerate(keys):
             if key not in self.memory:
@@ -425,13 +427,13 @@ class CouplingMechanism:
         try:
             return self.tables[group]
         except (KeyError, TypeError):
-            raise InputError("group", group, f"one of {list(self.tables)}", "fit the mechanism with its law") from None
+            raise InputError("group", group, f"one of {list(self.tables)}", "fit it with this group, too") from None
 
 
 # 6. Distances by which a coupling mechanism moves the values of one group, from the actual sampling tables.
 
 NEGLIGIBLE_MASS = 2e-12
-"""Mass that is ignored: rounding a plan of least mean cost changes at most this mass."""
+"""Mass that is ignored: rounding a plan of least mean cost moves at most this much."""
 
 
 @dataclass(frozen=True, slots=True)
