@@ -174,8 +174,8 @@ def test_bad_fits_teach(change: dict[str, Any], message: str) -> None:
         ([0, 1], "z", None, r"one of \['a', 'b'\]"),
         ([0, 1], ["a"], None, r"one of \['a', 'b'\]"),
         ([0, 5, -1], "a", None, "values outside 0..4=2"),
-        ([0.0, float("nan")], "a", None, "whole numbers"),
-        (3, "a", None, "whole numbers"),
+        ([0.0, float("nan")], "a", None, "integers"),
+        (3, "a", None, "integers"),
         ([0, 1], "a", ["Ann"], "one for each of 2"),
     ],
 )
