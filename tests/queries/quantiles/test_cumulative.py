@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import tightrope as tr
-from tightrope.queries.quantile import NO_MOMENT, EdgeExcess, _log_moment, _noise_variance
+from tightrope.queries.cell_counts import NO_MOMENT, EdgeExcess, _log_moment, _noise_variance
 from tightrope.queries.statistics import Noise
 
 BLOCKS, CELLS = 6, 5

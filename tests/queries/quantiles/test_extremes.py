@@ -28,7 +28,7 @@ from tightrope.mechanisms.exponential import (
     rows_to_leave_out,
     width_distances,
 )
-from tightrope.queries.quantile import ALL_CELLS
+from tightrope.queries.cell_counts import ALL_CELLS
 from tightrope.queries.query import Query
 from tightrope.release.answers import Answers
 from tightrope.release.plan import Plan

@@ -17,7 +17,7 @@ import tightrope as tr
 from tightrope.cli.main import app
 from tightrope.documents.privacy_unit import PrivacyUnit
 from tightrope.errors import InputError, PlanError
-from tightrope.queries.quantile import ALL_CELLS, CellGrid, has_heaped_values
+from tightrope.queries.cell_counts import ALL_CELLS, CellGrid, has_heaped_values
 from tightrope.queries.query_group import group_queries
 from tightrope.release.build_answers import AnswerBuilder, certificate_of
 from tightrope.release.plan_file import make_question
