@@ -34,7 +34,7 @@ def session(path: Path, audience: str | None) -> Session:
 def test_a_key_is_its_audience_s(tmp_path: Path, other: str | None) -> None:
     board, press = session(tmp_path, "board"), session(tmp_path, other)
     board.plan(ASKED, budget_fraction="0.5", key="K").release()
-    with pytest.raises(InputError, match="for another audience"):
+    with pytest.raises(InputError, match="for a different audience"):
         press.plan(ASKED, budget_fraction="0.5", key="K").release()
     with pytest.raises(InsufficientBudgetError, match="press"):
         press.plan(ASKED, budget_fraction="0.4", key="L").release()
