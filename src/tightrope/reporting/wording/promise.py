@@ -124,14 +124,14 @@ def tradeoff_points(certificate: Certificate) -> list[Point]:
     return [(rate, true_positive_rate(points, rate)) for rate in rates]
 
 
-LARGEST_EPSILON = 700
+DRAWN_EPSILON = 700
 """Larger ε are not drawn: e^ε is too large for a float."""
 
 
 def promised_point(certificate: Certificate) -> Point | None:
     """Return the (ε, δ) of the guarantee; None if it is not stated, or too large to draw."""
     epsilon, delta = certificate.epsilon, certificate.delta
-    if epsilon is None or delta is None or not (0 <= epsilon <= LARGEST_EPSILON and 0 <= delta <= 1):
+    if epsilon is None or delta is None or not (0 <= epsilon <= DRAWN_EPSILON and 0 <= delta <= 1):
         return None
     return epsilon, delta
 
@@ -143,7 +143,7 @@ def profile_points(certificate: Certificate) -> list[Point]:
     through the promised point, unless other points show that δ is smaller there.
     """
     stated = stated_number_pairs(certificate.profile.epsilon, certificate.profile.delta)
-    known = sorted((epsilon, delta) for epsilon, delta in stated if 0 <= epsilon <= LARGEST_EPSILON and 0 < delta <= 1)
+    known = sorted((epsilon, delta) for epsilon, delta in stated if 0 <= epsilon <= DRAWN_EPSILON and 0 < delta <= 1)
     promised = promised_point(certificate)
     if known and promised is not None and promised[1] > 0 and promised[0] not in [epsilon for epsilon, _ in known]:
         before = [delta for epsilon, delta in known if epsilon < promised[0]]
