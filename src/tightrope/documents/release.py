@@ -160,6 +160,8 @@ class ReleasedMechanism(Part, frozen=True, kw_only=True):
     Mechanisms with the same number ``together`` are shifted by the same rows: one person's rows fall into their groups
     in one way for all of them. Version 1 lacks it. The mechanisms of a ``box``, that many with one number
     ``together``, share their noise: |S| = R is drawn from the table once for all of them, and Y is uniform on −R..R.
+    No row meets two different conditions ``where`` of the mechanisms with the same number ``disjoint``; each row is a
+    person, so that one person moves the mechanisms of at most one of these conditions.
     """
 
     answers: Annotated[tuple[str, ...], Meta(min_length=1)]
@@ -180,6 +182,7 @@ class ReleasedMechanism(Part, frozen=True, kw_only=True):
     together: Counted | None = None
     choice: ChoicePart | None = None
     box: Counted | None = None
+    disjoint: Counted | None = None
 
 
 class PublicTablePart(Part, frozen=True, kw_only=True):

@@ -22,7 +22,16 @@ from tightrope.ledger.chain import CORRUPT, canonical_json
 from tightrope.mechanisms.discrete.box_table import AnyTable, BoxTable, table_from_data
 from tightrope.mechanisms.discrete.noise_table import NoiseTable
 from tightrope.noise.coarse_losses import certified_noise_loss
-from tightrope.noise.worst_split import CompositionGroup, NoiseSpec, SelectedNoise, SplitBounds, worst_split_loss
+from tightrope.noise.worst_split import (
+    Alternative,
+    CompositionGroup,
+    NoiseSpec,
+    SelectedNoise,
+    SplitBounds,
+    by_alternative,
+    repeat_groups,
+    worst_split_loss,
+)
 from tightrope.numerics.checks import check_integer, check_nonempty, check_positive
 from tightrope.numerics.root_finding import bisect_real
 
@@ -44,7 +53,8 @@ FRACTION_TOLERANCE = 1e-4
 class NoiseRecord:
     """Composition groups with the noise table of each statistic, and the lattice on which their losses were composed.
 
-    ``window``, the lattice, is None for a single count of at most one row of each person: its table gives the loss.
+    ``window``, the lattice, is None for a single count of at most one row of each person, or several with equal noise
+    of which a row enters one: the table gives the loss.
     ``alternatives`` and ``avoidable_noise`` are those of the ``NoiseAllocation``.
     """
 
@@ -83,7 +93,8 @@ class NoiseRecord:
                 named = {"family": choice.family_name, "shift": choice.steps_per_row}
                 number = numbers.setdefault(choice.table, len(numbers) + 1)
                 noise.append({"spend": fields, **named, "table": number})
-            units.append({"rows": rows, "noise": noise})
+            alternative = {} if unit.alternative is None else {"alternative": list(unit.alternative)}
+            units.append({"rows": rows, "noise": noise, **alternative})
         figures = {"alternatives": dict(self.alternatives), "spare": self.avoidable_noise}
         # Left out if False, so that older texts stay as they are.
         figures |= {"bounds_splits": True} if self.bounds_splits else {}
@@ -108,8 +119,11 @@ class NoiseRecord:
                     for one in unit["noise"]
                 )
                 check_nonempty("noise", selected)
-                group = CompositionGroup(tuple(choice.noise_spec for choice in selected), SplitBounds(*unit["rows"]))
-                pairs.append((group, selected))
+                specs, alternative = tuple(choice.noise_spec for choice in selected), None
+                if "alternative" in unit:
+                    set_number, member = (check_integer("alternative", one, 0) for one in unit["alternative"])
+                    alternative = Alternative(set_number, member)
+                pairs.append((CompositionGroup(specs, SplitBounds(*unit["rows"]), False, alternative), selected))
             if tables:
                 used = dict.fromkeys(one["table"] for unit in data["units"] for one in unit["noise"])
                 if list(used) != list(range(1, len(tables) + 1)) or len(set(tables)) != len(tables):
@@ -131,8 +145,10 @@ class NoiseRecord:
     def composed_loss(self, times: int = 1) -> PrivacyLoss:
         """Return the privacy loss of ``times`` such releases with this noise; neighbors: add or remove one person."""
         if self.window is None:
-            ((choice,),) = self.choices
-            law = choice.table.atoms_for_shift(choice.steps_per_row)
+            (members,) = by_alternative(self.units, self.choices)
+            # One vector in each member, with the same noise.
+            ((table, shift),) = {(choice.table, choice.steps_per_row) for ((choice,),) in members}
+            law = table.atoms_for_shift(shift)
             return times * PrivacyLoss.from_distribution(law, reverse=law, neighbors=Neighbors.ADD_REMOVE)
         law = self.compose_loss_pmf(self.window, times).to_atoms()
         return PrivacyLoss.from_distribution(law, reverse=law, neighbors=Neighbors.ADD_REMOVE)
@@ -188,7 +204,7 @@ def has_same_noise(text: str, other: str) -> bool:
 def compose_records(records: Sequence[tuple[NoiseRecord, int]], window: LossLattice) -> LossPMF:
     """Return the composed distribution of several releases, each run the given number of times, declared together."""
     loss_from_weights = cache(certified_noise_loss)
-    units = [unit for record, times in records for unit in record.composed_units * times]
+    units = repeat_groups([(record.composed_units, times) for record, times in records])
     groups_of_vectors = [unit for unit in units for _ in unit.noise_specs]
     choices = [choice for record, times in records for group in record.choices * times for choice in group]
     losses, steps = (

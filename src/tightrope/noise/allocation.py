@@ -39,8 +39,11 @@ from tightrope.noise.worst_split import (
     SelectedNoise,
     ShiftLoss,
     all_noise_specs,
+    by_alternative,
     estimated_box_cells,
+    largest_total,
     lattice_unit,
+    linear_losses,
     noise_requirements,
     worst_split_loss,
 )
@@ -197,9 +200,7 @@ class NoiseSearch:
 
     def _scaled_rows(self) -> float:
         """Return the size of Laplace noise at ε = 1 by basic composition."""
-        return math.fsum(
-            unit.split_bounds.most_rows / spec.noise_size for unit in self.groups for spec in unit.noise_specs
-        )
+        return largest_total(self.groups, linear_losses(self.groups))
 
     def _laplace_size(self) -> float:
         """Return the size at which Laplace noise meets the largest ε by basic composition; ∞ if it is no float."""
@@ -466,23 +467,30 @@ def _least_error_trial(search: NoiseSearch, trials: Sequence[FamilyTrial]) -> No
 
 
 def _closed_form_optimum(search: NoiseSearch) -> NoiseAllocation | None:
-    """Return the closed form for one vector of counts with one row per person: it is optimal (theory §4.1)."""
-    (spec, *other_specs), (requirement, *_) = (
+    """Return the closed form for one vector of counts with one row per person: it is optimal (theory §4.1).
+
+    Also for several of which a row enters one: each has the noise that it would have alone.
+    """
+    specs, (requirement, *_) = (
         all_noise_specs(search.groups),
         noise_requirements(search.groups, 1.0, search.private_delta),
     )
-    implies_delta = min(delta for _, delta in search.private_points) <= search.private_delta
-    if other_specs or not spec.whole_rows or requirement.part_rows != (1,) or not implies_delta:
+    spec, implies_delta = specs[0], min(delta for _, delta in search.private_points) <= search.private_delta
+    sets = by_alternative(search.groups, [group.noise_specs for group in search.groups])
+    is_one_vector = len(sets) == 1 and all(len(member) == len(member[0]) == 1 for member in sets[0])
+    is_alike = all(one.whole_rows and one.eighths == spec.eighths for one in specs)
+    if not (is_one_vector and is_alike and requirement.part_rows == (1,) and implies_delta):
         return None
     try:
         table = optimal_table(search.private_points)
     except InputError:  # too long a table: the search raises an error in terms of the budget
         return None
-    if spec.needs_bound and not math.isfinite(table.largest_magnitude):
+    if any(one.needs_bound for one in specs) and not math.isfinite(table.largest_magnitude):
         return None
     loss = _symmetric_loss(table.atoms_for_shift(1))
-    selection = SelectedNoise(spec, "least noise (closed form)", 1, table)
-    return NoiseAllocation(((selection,),), loss, {}, total_error=table.mean_absolute / spec.requested_size)
+    selections = tuple((SelectedNoise(one, "least noise (closed form)", 1, table),) for one in specs)
+    error = math.fsum(table.mean_absolute / one.requested_size for one in specs)
+    return NoiseAllocation(selections, loss, {}, total_error=error)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,8 @@ import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
-from typing import NamedTuple, Self
+from functools import cache, reduce
+from typing import NamedTuple, Self, TypeVar
 
 import numpy as np
 from scipy.special import ndtri_exp
@@ -321,17 +321,31 @@ def nearest_eighths(size: float) -> int:
     return min(EIGHTHS, key=lambda candidate: abs(math.log(8 * size / candidate)))
 
 
+class Alternative(NamedTuple):
+    """A member of a set of which a person's row enters at most one member, because of their conditions."""
+
+    set_number: int
+    member: int
+
+
 @dataclass(frozen=True, slots=True)
 class CompositionGroup:
     """Noisy vectors over the same groups that one person's rows shift together.
 
     ``bounds_splits``: all splits are bounded together even if they are few enough to be composed, and losses of long
     tables are bounded in cells: much faster.
+    ``alternative``: a person has one row, which shifts the groups of at most one member of each set. The groups of one
+    member compose; the members of a set cost as much as the worst one (docs/proofs/disjoint-conditions.md).
     """
 
     noise_specs: tuple[NoiseSpec, ...]
     split_bounds: SplitBounds
     bounds_splits: bool = False
+    alternative: Alternative | None = None
+
+    def __post_init__(self) -> None:
+        if self.alternative is not None and self.split_bounds.rows != 1:
+            raise InputError("rows", self.split_bounds.rows, "1 where a row enters one of several groups")
 
     @property
     def composes_every_split(self) -> bool:
@@ -344,6 +358,56 @@ class CompositionGroup:
         is_small = bounds.has_one_split or bounds.most_rows * bounds.largest_part <= FEW_COMPOSITIONS
         has_boxes = any(spec.dimension > 1 for spec in self.noise_specs)
         return self if is_small or has_boxes else replace(self, bounds_splits=True)
+
+
+def repeat_groups(releases: Sequence[tuple[Sequence[CompositionGroup], int]]) -> list[CompositionGroup]:
+    """Return the groups of several releases, each the given number of times.
+
+    Each time has sets of its own: a person's row may have changed between two releases, and meet another condition.
+    """
+    groups: list[CompositionGroup] = []
+    first_free = 0
+    for release, times in releases:
+        set_numbers = {group.alternative.set_number for group in release if group.alternative is not None}
+        for _ in range(times if set_numbers else 0):
+            renumbered = {number: first_free + index for index, number in enumerate(sorted(set_numbers))}
+            groups += [
+                replace(group, alternative=Alternative(renumbered[one.set_number], one.member)) if one else group
+                for group in release
+                for one in (group.alternative,)
+            ]
+            first_free += len(set_numbers)
+        groups += [] if set_numbers else [*release] * times
+    return groups
+
+
+Item = TypeVar("Item")
+
+
+def by_alternative(groups: Sequence[CompositionGroup], items: Sequence[Item]) -> list[list[list[Item]]]:
+    """Return the items of the groups by set and by member; a group without ``alternative`` is a set of its own."""
+    sets: dict[object, dict[int, list[Item]]] = {}
+    for index, (group, item) in enumerate(zip(groups, items, strict=True)):
+        one = group.alternative
+        key, member = (("alone", index), 0) if one is None else (one.set_number, one.member)
+        sets.setdefault(key, {}).setdefault(member, []).append(item)
+    return [list(members.values()) for members in sets.values()]
+
+
+def largest_total(groups: Sequence[CompositionGroup], amounts: Sequence[float]) -> float:
+    """Return the largest sum of the groups' amounts that one person's rows can meet: of each set, one member's.
+
+    >>> counts = [CompositionGroup((NoiseSpec("count", 8, True),), SplitBounds(1, 1, 1), False, Alternative(0, i))
+    ...           for i in range(2)]
+    >>> largest_total([*counts, replace(counts[0], alternative=None)], [1.0, 2.0, 5.0])
+    7.0
+    """
+    return math.fsum(max(map(math.fsum, members)) for members in by_alternative(groups, amounts))
+
+
+def linear_losses(groups: Sequence[CompositionGroup]) -> list[float]:
+    """Return the loss of each group with Laplace noise of size 1 by basic composition, at its relative sizes."""
+    return [math.fsum(group.split_bounds.most_rows / spec.noise_size for spec in group.noise_specs) for group in groups]
 
 
 @dataclass(frozen=True, slots=True)
@@ -396,7 +460,8 @@ def _wanted_steps(spec: NoiseSpec, size: float) -> float:
 
 def noise_requirements(units: Sequence[CompositionGroup], size: float, delta: float) -> list[NoiseRequirement]:
     """Return the requirements of each vector at the common size ``size`` if ``delta`` may be lost in total."""
-    delta_per_spec, unit = delta / len(all_noise_specs(units)), lattice_unit(units, size)
+    vector_count = largest_total(units, [len(group.noise_specs) for group in units])
+    delta_per_spec, unit = delta / vector_count, lattice_unit(units, size)
     max_steps = math.inf if unit <= COMMON else 4 * min(RESOLUTION / size, MOST_ROW_STEPS)
     max_box_steps = BOX_RESOLUTION / size
     all_usual = all(map(_has_usual_size, all_noise_specs(units)))
@@ -444,6 +509,7 @@ def worst_split_loss(
 ) -> LossPMF:
     """Return the composed loss of all units, each at the worst split of one person's rows for all its vectors together.
 
+    Of a set of alternatives (``CompositionGroup.alternative``) it is the pointwise maximum over the members.
     ``losses[i](s)`` is the loss of the i-th vector's noise under a shift by s; one row shifts it by ``shifts[i]``.
     Equal units with the same losses are computed once. If ``fullest``, a single split is used where they are too many
     to enumerate: then the result is a lower bound instead of an upper bound.
@@ -456,21 +522,33 @@ def worst_split_loss(
     unit_losses = [
         (unit.split_bounds, unit.composes_every_split, tuple(next(pairs) for _ in unit.noise_specs)) for unit in units
     ]
-    pmfs = []
-    for (contribution, composes_every_split, losses_and_shifts), count in Counter(unit_losses).items():
+
+    @cache
+    def unit_pmf(unit_loss: tuple[SplitBounds, bool, tuple[tuple[ShiftLoss, int], ...]]) -> LossPMF:
+        contribution, composes_every_split, losses_and_shifts = unit_loss
         part = _group_loss(losses_and_shifts, window)
         if composes_every_split:
-            pmf = worst_split(part, contribution, window)
-        elif fullest:
-            pmf = fullest_split(part, contribution)
-        else:
-            # One dominating distribution for each vector; equal vectors have the same one.
-            bounds = (
-                dominate_every_split(loss_by_rows(loss, shift), contribution, window) ** times
-                for (loss, shift), times in Counter(losses_and_shifts).items()
-            )
-            pmf = reduce(LossPMF.__mul__, bounds)
-        pmfs.append(pmf**count)
+            return worst_split(part, contribution, window)
+        if fullest:
+            return fullest_split(part, contribution)
+        # One dominating distribution for each vector; equal vectors have the same one.
+        bounds = (
+            dominate_every_split(loss_by_rows(loss, shift), contribution, window) ** times
+            for (loss, shift), times in Counter(losses_and_shifts).items()
+        )
+        return reduce(LossPMF.__mul__, bounds)
+
+    # Equal members of a set, and equal sets, are computed once.
+    sets = Counter(
+        tuple(dict.fromkeys(tuple(Counter(member).items()) for member in members))
+        for members in by_alternative(units, unit_losses)
+    )
+    pmfs = []
+    for members, count in sets.items():
+        member_pmfs = [
+            reduce(LossPMF.__mul__, [unit_pmf(unit_loss) ** times for unit_loss, times in member]) for member in members
+        ]
+        pmfs.append(maximum_profile_pmf(member_pmfs) ** count)
     return reduce(LossPMF.__mul__, pmfs)
 
 

@@ -158,6 +158,19 @@ class Query(QueryOptions, ABC):
         """The query in words, as titles state it."""
         return str(self)
 
+    def share_statistics(self, together: Sequence[Query]) -> Self:
+        """Return the query in a form that uses statistics of ``together``, all queries of its ``QueryGroup``."""
+        del together
+        return self
+
+    def error_scale(self, vectors: Mapping[str, NoisyStatistic]) -> float:
+        """Return a number in proportion to the error, at the relative noise sizes of these vectors of the query.
+
+        By default the error is in proportion to the noise of the first vector.
+        """
+        vector = next(iter(vectors.values()))
+        return vector.noise_spec.noise_size * vector.sensitivity * vector.step_size
+
     def title_and_meaning(self, means: str) -> tuple[str, str]:
         """Return the title of the query, and the meaning of its numbers; ``means`` describes the privacy unit."""
         del means

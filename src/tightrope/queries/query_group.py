@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
@@ -11,11 +12,12 @@ from typing import Self
 from tightrope.documents.escaping import escape_control_chars
 from tightrope.documents.privacy_unit import PrivacyUnit
 from tightrope.errors import InputError, PlanError, SchemaError
-from tightrope.noise.worst_split import CompositionGroup, SplitBounds
+from tightrope.noise.worst_split import Alternative, CompositionGroup, SplitBounds
 from tightrope.queries.column_query import ALL_ROWS
 from tightrope.queries.options import MOST_KEYS, Keys
 from tightrope.queries.query import Query
 from tightrope.queries.statistics import NoisyStatistic, row_count
+from tightrope.tables.expressions.disjoint import condition_alternatives, exclude_each_other
 from tightrope.tables.expressions.expression import Term, resolve_term, term_facts
 from tightrope.tables.expressions.leaves import TIME_KINDS, PersonValue, find_person_value
 from tightrope.tables.group_keys import check_key_kinds
@@ -54,6 +56,8 @@ class QueryGroup:
     """The value of each person that the queries are about; None if they are about rows."""
     query_positions: tuple[int, ...] = ()
     """Original index of each query in the plan; answers are returned in that order."""
+    alternative: Alternative | None = None
+    """If each row is a person: the set of conditions that exclude each other, and the number of ``where`` in it."""
 
     @classmethod
     def from_queries(
@@ -63,11 +67,12 @@ class QueryGroup:
         person_term: Term | None,
         *,
         weighted: bool,
+        share_sums: Container[Query] = (),
     ) -> Self:
         """Return the group of these resolved queries, which have the same rows, groups, keys and bounds.
 
         ``person_term`` is the column or expression that identifies the person of a row. ``weighted``: as in
-        ``group_queries``.
+        ``group_queries``. ``share_sums``: the queries that may use statistics of others (``share_statistics``).
         """
         questions, positions = tuple(queries_by_position.values()), tuple(queries_by_position)
         first = questions[0]
@@ -85,7 +90,10 @@ class QueryGroup:
                 usual_count.noise_spec, eighths=min(sizes, default=usual_count.noise_spec.eighths), needs_bound=True
             )
             key_count = replace(usual_count, noise_spec=spec)
-        questions = tuple(question.specialize(questions) for question in questions)
+        questions = tuple(
+            (question.share_statistics(questions) if question in share_sums else question).specialize(questions)
+            for question in questions
+        )
         bounds = replace(bounds_for_query(person, first), person_column=person_term)
         where = first.asked.row_condition
         vectors_by_query: dict[Query, Mapping[str, NoisyStatistic]] = {}
@@ -208,7 +216,8 @@ class QueryGroup:
                 draw[0].noise_spec.to_joint_noise(len(draw)) if draw[0].joint_noise else draw[0].noise_spec
                 for draw in draws
             )
-            groups.append(CompositionGroup(noise_specs, self.set_contribution(vector_set)))
+            contribution = self.set_contribution(vector_set)
+            groups.append(CompositionGroup(noise_specs, contribution, alternative=self.alternative))
         return tuple(groups)
 
 
@@ -304,10 +313,13 @@ def group_queries(
     where: Term | None = None,
     *,
     weighted: bool = True,
+    shares_sums: bool = False,
 ) -> tuple[QueryGroup, ...]:
     """Return the queries, resolved, checked and grouped by rows, groups, keys and bounds; ``where`` applies to all.
 
     ``weighted``: relative noise sizes are those of the weights; otherwise all are those of weight 1.
+    ``shares_sums``: a sum uses the statistics of a mean of the same values; not a sum that has a part or a total in
+    another group, because least squares needs noise of its own.
     Raises ``SchemaError`` for a column that is missing or of the wrong type, ``PlanError`` for repeated names,
     ``InputError`` for an expression that cannot be parsed.
     """
@@ -340,8 +352,9 @@ def group_queries(
         if all(question.counts_suppressed_groups for question in together):
             remedy = "ask tr.count too, with the same by, where, max_rows_per_group and max_groups"
             raise PlanError("questions", together[0].asked.name, "another question, whose groups are shown", remedy)
+    lone_sums = _lone_sums(queries_by_group.values()) if shares_sums else ()
     return tuple(
-        QueryGroup.from_queries(queries_by_position, person, person_term, weighted=weighted)
+        QueryGroup.from_queries(queries_by_position, person, person_term, weighted=weighted, share_sums=lone_sums)
         for queries_by_position in queries_by_group.values()
     )
 
@@ -360,6 +373,40 @@ def _check_questions(questions: Sequence[Query]) -> None:
     for name in names:
         if names.count(name) > 1:
             raise PlanError("name", name, "a different name for each question", "give one of them name='...'")
+
+
+def _lone_sums(groups: Iterable[Mapping[int, Query]]) -> list[Query]:
+    """Return the queries whose values no other query adds up, as the total or the parts of a sum."""
+    resolved = [question for queries in groups for question in queries.values()]
+    summed = Counter(question.number_terms for question in resolved if question.adds_up)
+    return [question for question in resolved if summed[question.number_terms] == 1]
+
+
+def with_alternatives(tasks: Sequence[QueryGroup], schema: Schema) -> tuple[QueryGroup, ...]:
+    """Return the tasks with the conditions that exclude each other in sets, if each row is a person.
+
+    A row then enters the tasks of at most one condition of each set. A condition joins the first set of which it
+    excludes all members.
+    """
+    conditions = dict.fromkeys(task.where for task in tasks if task.bounds.person_column is None)
+    alternatives = {where: condition_alternatives(where, schema) for where in conditions}
+    sets: list[list[Term | None]] = []
+    for where in conditions:
+        for members in sets:
+            if all(exclude_each_other(alternatives[where], alternatives[member]) for member in members):
+                members.append(where)
+                break
+        else:
+            sets.append([where])
+    placed = {
+        where: Alternative(number, member)
+        for number, members in enumerate(members for members in sets if len(members) > 1)
+        for member, where in enumerate(members)
+    }
+    return tuple(
+        replace(task, alternative=placed.get(task.where)) if task.bounds.person_column is None else task
+        for task in tasks
+    )
 
 
 def _unit_term(person: PrivacyUnit, schema: Schema) -> Term | None:

@@ -17,7 +17,7 @@ from tightrope.documents.privacy_unit import PrivacyUnit
 from tightrope.documents.release import BiasPart
 from tightrope.documents.wording import share_text
 from tightrope.errors import InputError, PlanError
-from tightrope.noise.worst_split import NoiseSpec
+from tightrope.noise.worst_split import NoiseSpec, largest_total, linear_losses
 from tightrope.queries.column_query import format_range_end
 from tightrope.queries.query_group import QueryGroup
 from tightrope.queries.statistics import Noise, NoisyStatistic
@@ -88,12 +88,8 @@ def add_diagnostic_counts(tasks: Sequence[QueryGroup], part: Decimal, schema: Sc
     if not part:
         return tuple(tasks)
     # The privacy loss of one person's rows, up to a factor that all groups share.
-    loss_of_questions = sum(
-        group.split_bounds.most_rows / noise_spec.noise_size
-        for task in tasks
-        for group in task.composition_groups
-        for noise_spec in group.noise_specs
-    )
+    question_groups = [group for task in tasks for group in task.composition_groups]
+    loss_of_questions = largest_total(question_groups, linear_losses(question_groups))
     all_tasks = [
         *tasks,
         *{
@@ -103,11 +99,13 @@ def add_diagnostic_counts(tasks: Sequence[QueryGroup], part: Decimal, schema: Sc
     # Scale the noise of the tallies to their fraction; the count of all rows, which has the most noise, gets more.
     tasks_with_tallies = _merge_diagnostics(all_tasks, schema)
     loss_of_tallies = loss_of_questions * float(part / (1 - part))
-    total_weight = sum(
-        _noise_weight(vector_set)
-        for task in tasks_with_tallies
-        for vector_set in task.composition_sets
-        if vector_set[0].over_all_groups
+    total_weight = largest_total(
+        [group for task in tasks_with_tallies for group in task.composition_groups],
+        [
+            _noise_weight(vector_set) if vector_set[0].over_all_groups else 0
+            for task in tasks_with_tallies
+            for vector_set in task.composition_sets
+        ],
     )
     return tuple(_with_noise_sizes(task, total_weight / loss_of_tallies) for task in tasks_with_tallies)
 

@@ -52,6 +52,10 @@ SPLIT_ARGUMENT = (
 )
 COMPOSITION_ARGUMENT = "The losses are composed on a grid, with all rounding upward."
 FIXED_ARGUMENT = "Parameters were fixed before the release."
+DISJOINT_ARGUMENT = (
+    "A row, and so a person, meets at most one of the conditions of the mechanisms with the same number 'disjoint': "
+    "these cost as much as those of the worst one of the conditions."
+)
 
 
 def certificate_of(draft: NoisePlan) -> ReleaseCertificate:
@@ -119,6 +123,7 @@ def _privacy_argument(draft: NoisePlan) -> str:
     sentences = [
         WEIGHTS_ARGUMENT,
         *([] if draft.person.column is None else [SPLIT_ARGUMENT]),
+        *([DISJOINT_ARGUMENT] if draft.excluded_answers else []),
         *([COMPOSITION_ARGUMENT] if draft.allocation.loss_lattice is not None else []),
         FIXED_ARGUMENT,
     ]
@@ -163,6 +168,7 @@ def _mechanism_records(draft: NoisePlan) -> tuple[list[ReleasedMechanism], Share
                 together=numbers_by_set[vector_set],
                 choice=None if choice is None or cells is None else _choice_part(noise, choice, cells),
                 box=box,
+                disjoint=None if task.alternative is None else task.alternative.set_number + 1,
             )
             records.append(record)
     return records, shared

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Context, Decimal
 from fractions import Fraction
@@ -15,13 +15,21 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from tightrope.documents.budget import Budget, charged_fraction
 from tightrope.documents.document import BudgetPart, plain_data
+from tightrope.documents.escaping import escape_control_chars
 from tightrope.documents.privacy_unit import PrivacyUnit
 from tightrope.documents.release import PLANNED, PLANNED_OUTPUT, PlannedRelease
 from tightrope.documents.wording import explain_release, title_with_bound
 from tightrope.errors import InsufficientBudgetError
 from tightrope.mechanisms.discrete.box_table import MOST_DIMENSIONS
 from tightrope.noise.allocation import NoiseAllocation, allocate_noise
-from tightrope.noise.worst_split import BOX_STEPS, CompositionGroup, SelectedNoise
+from tightrope.noise.worst_split import (
+    BOX_STEPS,
+    CompositionGroup,
+    SelectedNoise,
+    SplitBounds,
+    by_alternative,
+    repeat_groups,
+)
 from tightrope.numerics.progress import with_progress
 from tightrope.queries.accuracy import Accuracy, interval_statement
 from tightrope.queries.comparisons import comparison
@@ -60,6 +68,8 @@ if TYPE_CHECKING:
 Tasks = tuple[QueryGroup, ...]
 """The query groups of a plan: the table is read once for each."""
 SEPARATE_SUMS, JOINT_SUMS = "each sum by itself", "sums in one box"
+MAX_NAMES = 4
+"""Most answers that a note names."""
 
 
 def list_arrangements(tasks: Tasks, fitted: Collection[str]) -> tuple[Tasks, ...]:
@@ -92,7 +102,7 @@ def allocate_best_arrangement(
         return like[0], allocate_noise(composition_groups_of(like[0]), budget, compare=compare, like=like[1])
     results: list[tuple[Tasks, NoiseAllocation]] = []
     for tasks in with_progress(arrangements if budget.delta > 0 else arrangements[:1]):
-        groups, is_first = composition_groups_of(tasks) * times, not results
+        groups, is_first = repeat_groups([(composition_groups_of(tasks), times)]), not results
         try:
             results.append((tasks, allocate_noise(groups, budget, compare=compare and is_first)))
         except InsufficientBudgetError:
@@ -173,6 +183,14 @@ class NoisePlan:
     comparisons: tuple[comparison, ...] = ()
     """Differences and ratios of the answers, computed from what is released."""
 
+    def drafts_by_rule(self) -> Iterator[NoisePlan]:
+        """Yield the draft and those by the rules before that differ, newest first; each is planned when it is due."""
+        draft = self
+        yield draft
+        while draft.former is not None:
+            draft = draft.former()
+            yield draft
+
     @property
     def charge(self) -> Fraction:
         """The fraction of the session's budget that a release is charged: ``share``, or the ratio it stands for."""
@@ -210,6 +228,24 @@ class NoisePlan:
                 noises.append(Noise(vector, family, selected.table, selected.steps_per_row, discovers=discovers_keys))
             noises_by_task.append(with_choices(noises, task.cells_per_group))
         return tuple(noises_by_task)
+
+    @cached_property
+    def excluded_answers(self) -> dict[Query, list[str]]:
+        """The names of the answers whose conditions exclude that of a question, and which are charged as one with it.
+
+        Questions without such answers are left out.
+        """
+        sets = by_alternative(
+            [CompositionGroup((), SplitBounds(1, 1, 1), alternative=task.alternative) for task in self.tasks],
+            [task.ordered_queries for task in self.tasks],
+        )
+        excluded: dict[Query, list[str]] = {}
+        for members in sets if len(self.tasks) > 1 else ():
+            for member in members:
+                own = [query for queries in member for query in queries]
+                names = [query.asked.name for queries in chain(*members) for query in queries if query not in own]
+                excluded |= dict.fromkeys(own, names) if names else {}
+        return excluded
 
     @cached_property
     def _independent_accuracies(self) -> list[Accuracy]:
@@ -361,6 +397,7 @@ class NoisePlan:
             "notes": [
                 *accuracy.reader_notes(),
                 *bound_notes,
+                *self._exclusion_notes(question),
                 *self._warning_texts(),
             ],
         }
@@ -380,6 +417,18 @@ class NoisePlan:
         """The kind of the values that identify a person; None if it is unknown."""
         term = self.tasks[0].bounds.person_column
         return None if term is None or self.planner is None else term_facts(term, self.planner.table.schema).kind
+
+    def _exclusion_notes(self, question: Query) -> list[str]:
+        """Return a note on the answers that are charged as one with a question."""
+        names = [escape_control_chars(repr(name)) for name in self.excluded_answers.get(question, ())]
+        if not names:
+            return []
+        shown = (
+            f"{', '.join(names[:MAX_NAMES])} and {len(names) - MAX_NAMES} others"
+            if len(names) > MAX_NAMES
+            else ", ".join(names)
+        )
+        return [f"No row counts both here and in {shown}: together they cost as much of the budget as one of them."]
 
     def _answer_label(self, question: Query) -> str:
         """Return the title for readers; if rows of a person can be left out, it says how many are used."""

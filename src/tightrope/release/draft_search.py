@@ -19,6 +19,7 @@ from tightrope.errors import InsufficientBudgetError, PlanError, quoted_names, s
 from tightrope.ledger.limits import MAIN_LIMIT
 from tightrope.ledger.noise_record import NoiseRecord
 from tightrope.noise.allocation import MAX_NOISE_ROWS, NoiseAllocation, allocate_noise
+from tightrope.noise.worst_split import repeat_groups
 from tightrope.numerics.progress import with_progress
 from tightrope.queries.options import MarginOfError
 from tightrope.queries.query import Query
@@ -325,7 +326,8 @@ class _BudgetMultiples:
     def noise_for_factor(self, factor: Decimal) -> NoiseRecord | None:
         """Return the noise of one release; None if no noise meets so small a budget."""
         try:
-            allocation = allocate_noise(self.units * self.release_count, self.scaled_budget(factor))
+            groups = repeat_groups([(self.units, self.release_count)])
+            allocation = allocate_noise(groups, self.scaled_budget(factor))
         except InsufficientBudgetError:
             return None
         selections_of_one = allocation.selections[: len(self.units)]

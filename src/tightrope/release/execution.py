@@ -266,32 +266,28 @@ UNUSED_KEY = "any"
 
 
 def draft_under_key(account: Account, draft: NoisePlan, key: str, audience: str | None) -> NoisePlan:
-    """Return the draft, or the same questions by the planning rule before if the key was charged for that."""
+    """Return the draft, or the same questions by a planning rule before if the key was charged for that."""
     if draft.former is None:
         return draft
-    try:
-        account.find_charge(release_claim(draft, key, audience))
-    except InputError:
-        former = draft.former()
+    for planned in draft.drafts_by_rule():
         try:
-            account.find_charge(release_claim(former, key, audience))
+            account.find_charge(release_claim(planned, key, audience))
         except InputError:
-            return draft
-        return former
+            continue
+        return planned
     return draft
 
 
 def unanswered_draft(account: Account, draft: NoisePlan, audience: str | None) -> tuple[NoisePlan, str | None]:
     """Return the key of an equal release that was charged but never answered, or None, and its draft.
 
-    If there is none, the planning rule before is tried, too.
+    If there is none, the planning rules before are tried, too.
     """
-    key = account.unanswered_key(release_claim(draft, UNUSED_KEY, audience).plan)
-    if key is None and draft.former is not None and account.unanswered_charges:
-        former = draft.former()
-        key = account.unanswered_key(release_claim(former, UNUSED_KEY, audience).plan)
-        draft = draft if key is None else former
-    return draft, key
+    for planned in draft.drafts_by_rule() if account.unanswered_charges else ():
+        key = account.unanswered_key(release_claim(planned, UNUSED_KEY, audience).plan)
+        if key is not None:
+            return planned, key
+    return draft, None
 
 
 def with_ledger_entry(certificate: ReleaseCertificate, entry: Entry, account: Account) -> ReleaseCertificate:

@@ -6,6 +6,10 @@ plan's whole budget: the smaller of Laplace noise (losses add up) and Gaussian n
 sets the relative sizes of the noise; the noise itself is then searched and certified with these. Relative sizes are
 rounded by at most 2 % to fractions 1/n of the largest, n an integer, so that all losses share one lattice.
 
+Rule 3 also charges questions whose conditions exclude each other as one, if each row is a person: a row meets at most
+one of the conditions (``with_alternatives``). Their noise sizes are reduced as far as that costs nothing. A sum uses
+the statistics of a mean or variance of the same values.
+
 Rule 1 gives all noise one size in rows, divided by √weight. Ledgers record it for releases older than rule 2.
 """
 
@@ -26,13 +30,13 @@ from tightrope.documents.budget import Budget, Number
 from tightrope.errors import InputError, InsufficientBudgetError, PlanError
 from tightrope.noise.allocation import MAX_NOISE_ROWS, NoiseAllocation, allocate_noise
 from tightrope.noise.families import NORMAL_DEVIATION_RATIO
-from tightrope.noise.worst_split import CompositionGroup, nearest_eighths
+from tightrope.noise.worst_split import CompositionGroup, SplitBounds, by_alternative, largest_total, nearest_eighths
 from tightrope.numerics.checks import check_integer
 from tightrope.queries.accuracy import GROUP_SIZES, Accuracy
 from tightrope.queries.comparisons import comparison
 from tightrope.queries.options import MAX_WEIGHT
 from tightrope.queries.query import Query
-from tightrope.queries.query_group import QueryGroup, group_queries
+from tightrope.queries.query_group import QueryGroup, group_queries, with_alternatives
 from tightrope.queries.statistics import NoisyStatistic
 from tightrope.release.bias_check import add_diagnostic_counts
 from tightrope.release.consistency import ConsistencyPlan, find_related_answers
@@ -53,7 +57,7 @@ if TYPE_CHECKING:
     from tightrope.tables import Table
     from tightrope.tables.expressions.expression import Term
 
-ONE_SIZE_RULE, EVEN_ERRORS_RULE = 1, 2
+ONE_SIZE_RULE, EVEN_ERRORS_RULE, SHARED_COST_RULE = 1, 2, 3
 """Numbers of the rules for relative noise sizes. Ledgers record them; entries without a number used rule 1."""
 SIZE_TOLERANCE, MAX_DENOMINATOR = 0.02, 25
 """Relative tolerance of noise sizes, and the largest integer that the largest size is divided by."""
@@ -64,6 +68,8 @@ WEIGHT_STEP, NOTICEABLE_MULTIPLE = 4, 1.05
 ``WEIGHT_STEP`` times the weight."""
 EQUAL_NEEDS = 1e-9
 """Relative difference below which two questions count as needing the same noise alone."""
+FINE_UNITS = 10**12
+"""Sizes are compared before they are rounded, in this fraction of their unit."""
 MAX_SIZE_RATIO = 8
 """The largest noise of a plan may have this many times ``MAX_NOISE_ROWS``: √64, for a weight of 1/64."""
 
@@ -86,7 +92,7 @@ class Planner:
     """The fraction of the whole budget, exactly."""
     limit: Limit | None = None
     comparisons: Sequence[comparison] = ()
-    rule: int = EVEN_ERRORS_RULE
+    rule: int = SHARED_COST_RULE
 
     def make_draft(
         self, margin_of_error: Mapping[str, Number | str] | None = None, expected_rows: int | None = None
@@ -102,7 +108,7 @@ class Planner:
         rule = self.rule_at(self.budget)
 
         def former() -> NoisePlan:
-            return replace(self, rule=ONE_SIZE_RULE).make_draft(margin_of_error, expected_rows)
+            return replace(self, rule=rule - 1).make_draft(margin_of_error, expected_rows)
 
         def draft_for(allocation: NoiseAllocation, budget: Budget, fraction: Decimal) -> NoisePlan:
             return NoisePlan(
@@ -140,9 +146,12 @@ class Planner:
         """Return the lowest rule number that gives this plan the same relative noise sizes."""
         if self.rule == ONE_SIZE_RULE:
             return ONE_SIZE_RULE
-        former, planned = self._groups_of_one_size, self._sized_groups(budget)
-        is_same = all(a.noisy_statistics == b.noisy_statistics for a, b in zip(former, planned, strict=True))
-        return ONE_SIZE_RULE if is_same else EVEN_ERRORS_RULE
+        former, planned = replace(self, rule=self.rule - 1), self._sized_groups(budget)
+        is_same = all(
+            (one.noisy_statistics, one.alternative) == (other.noisy_statistics, other.alternative)
+            for one, other in zip(former._sized_groups(budget), planned, strict=True)
+        )
+        return former.rule_at(budget) if is_same else self.rule
 
     def arrange_questions(self, budget: Budget) -> tuple[tuple[Tasks, ...], ConsistencyPlan]:
         """Return the possible arrangements of separate and joint noise, with bias check, and the related answers."""
@@ -164,7 +173,20 @@ class Planner:
     def _sized_groups(self, budget: Budget) -> tuple[QueryGroup, ...]:
         if self.rule == ONE_SIZE_RULE or sum(len(task.ordered_queries) for task in self._groups_of_one_size) == 1:
             return self._groups_of_one_size
-        groups = group_queries(self.questions, self.person, self.table.schema, self.where, weighted=False)
+        if self.rule < SHARED_COST_RULE:
+            return self._even_groups(budget, shares_sums=False)
+        plain, shared = (self._even_groups(budget, shares_sums=is_shared) for is_shared in (False, True))
+        # Sums use the statistics of means if no answer gets less accurate.
+        scales, plain_scales = _error_scales(shared, budget), _error_scales(plain, budget)
+        is_better = all(scales[name] <= plain_scales[name] * (1 + SIZE_TOLERANCE) for name in scales)
+        return shared if is_better else plain
+
+    def _even_groups(self, budget: Budget, *, shares_sums: bool) -> tuple[QueryGroup, ...]:
+        """Return the questions by group, with even relative errors."""
+        schema = self.table.schema
+        groups = group_queries(self.questions, self.person, schema, self.where, weighted=False, shares_sums=shares_sums)
+        if self.rule >= SHARED_COST_RULE:
+            groups = with_alternatives(groups, schema)
         return with_even_errors(groups, budget)
 
     def compare_with_alone(self, plan: NoisePlan) -> list[dict[str, Any] | None]:
@@ -264,7 +286,7 @@ def with_even_errors(tasks: Sequence[QueryGroup], budget: Budget) -> tuple[Query
         question: (1.0 if need <= least * (1 + EQUAL_NEEDS) else need / least) / math.sqrt(question.asked.weight)
         for (_, question), need in zip(questions, needs, strict=True)
     }
-    sizes_by_task = [_requested_sizes(task, factors) for task in tasks]
+    sizes_by_task = _with_free_accuracy(tasks, [_requested_sizes(task, factors) for task in tasks], budget)
     sizes = sorted({size for sizes in sizes_by_task for size in sizes.values()})
     rounded = dict(zip(sizes, commensurate_sizes(sizes), strict=True))
     sized = tuple(
@@ -275,6 +297,13 @@ def with_even_errors(tasks: Sequence[QueryGroup], budget: Budget) -> tuple[Query
     return sized
 
 
+def _error_scales(tasks: Sequence[QueryGroup], budget: Budget) -> dict[str, float]:
+    """Return numbers in proportion to the error of each question, by its name."""
+    common_size = alone_size(composition_groups_of(tasks), budget)
+    pairs = (pair for task in tasks for pair in task.vectors_by_query.items())
+    return {question.asked.name: common_size * question.error_scale(vectors) for question, vectors in pairs}
+
+
 def alone_size(groups: Sequence[CompositionGroup], budget: Budget) -> float:
     """Return an estimate of the least common noise size with which these groups, and no others, meet the budget.
 
@@ -283,14 +312,15 @@ def alone_size(groups: Sequence[CompositionGroup], budget: Budget) -> float:
     >>> alone_size([count], Budget(epsilon=1, delta=1e-6))
     60.0
     """
-    added, squared = 0.0, 0.0
+    sums, sums_of_squares = [], []
     for group in groups:
         bounds = group.split_bounds
         full, remainder = divmod(bounds.most_rows, bounds.largest_part)
         squared_rows = full * bounds.largest_part**2 + remainder**2
         # Joint noise (a box) makes no difference here: the error of each of its numbers has the requested size.
-        added += bounds.most_rows * math.fsum(1 / spec.noise_size for spec in group.noise_specs)
-        squared += squared_rows * math.fsum(1 / spec.noise_size**2 for spec in group.noise_specs)
+        sums.append(bounds.most_rows * math.fsum(1 / spec.noise_size for spec in group.noise_specs))
+        sums_of_squares.append(squared_rows * math.fsum(1 / spec.noise_size**2 for spec in group.noise_specs))
+    added, squared = (largest_total(groups, amounts) for amounts in (sums, sums_of_squares))
     sizes = []
     for epsilon, delta in budget.rounded_points:
         candidates = [added / epsilon] if epsilon > 0 else []
@@ -331,6 +361,33 @@ def _requested_sizes(task: QueryGroup, factors: Mapping[Query, float]) -> dict[N
         users = [question for question, vectors in task.vectors_by_query.items() if vector in vectors.values()]
         sizes[vector] = vector.noise_spec.noise_size * min(factors[user] for user in users or task.ordered_queries)
     return sizes
+
+
+def _with_free_accuracy(
+    tasks: Sequence[QueryGroup], sizes_by_task: Sequence[dict[NoisyStatistic, float]], budget: Budget
+) -> list[dict[NoisyStatistic, float]]:
+    """Return smaller sizes for the tasks of a set of alternatives that need less than the set's largest member.
+
+    The set costs as much as its largest member in any case, so that this accuracy is free.
+    """
+    placeholders = [CompositionGroup((), SplitBounds(1, 1, 1), alternative=task.alternative) for task in tasks]
+    scaled = list(sizes_by_task)
+    for members in by_alternative(placeholders, range(len(tasks))):
+        needs = []
+        for places in members:
+            groups = [
+                group
+                for place in places
+                for group in _with_sizes(
+                    tasks[place], {v: math.ceil(FINE_UNITS * size) for v, size in scaled[place].items()}
+                ).composition_groups
+            ]
+            needs.append(alone_size(groups, budget))
+        for places, need in zip(members, needs, strict=True):
+            ratio = need / max(needs)
+            for place in places if ratio < 1 - EQUAL_NEEDS else ():
+                scaled[place] = {vector: size * ratio for vector, size in scaled[place].items()}
+    return scaled
 
 
 def _with_sizes(task: QueryGroup, eighths: Mapping[NoisyStatistic, int]) -> QueryGroup:

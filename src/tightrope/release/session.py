@@ -128,15 +128,15 @@ class Series(SingleUseObject):
         plan_digest_text = digest_of(draft)
         reservation = account.find_reservation(key)
         recorded_digest = None if reservation is None else reservation[0].body_data["plan"]
-        if recorded_digest not in (None, plan_digest_text) and draft.former is not None:
-            former = draft.former()
-            if digest_of(former) == recorded_digest:
-                draft, plan_digest_text = former, recorded_digest
-        description = describe_series(draft, times, conditions)
         if reservation is not None:
             noise_record = NoiseRecord.from_text(reservation[1])
+            for planned in draft.drafts_by_rule():
+                if digest_of(planned) == recorded_digest and _find_arrangement(planned, noise_record) is not None:
+                    draft, plan_digest_text = planned, recorded_digest
+                    break
         else:
             noise_record = _series_noise(draft, limit, times)
+        description = describe_series(draft, times, conditions)
         if reservation is not None and recorded_digest != plan_digest_text:
             recorded = reservation[0].body_data.get("description", {})
             raise InputError.from_text("key", series_difference(key, recorded, description))
@@ -232,11 +232,17 @@ def _series_noise(draft: NoisePlan, limit: Limit | None, times: int) -> NoiseRec
     return noise_of_one.on_finer_lattice(float_at_most(draft.budget.delta))
 
 
+def _find_arrangement(draft: NoisePlan, noise_record: NoiseRecord) -> Tasks | None:
+    """Return the arrangement of a draft that has the groups of this noise; None without one."""
+    arrangements = _draft_arrangements(draft)
+    return next((tasks for tasks in arrangements if tuple(composition_groups_of(tasks)) == noise_record.units), None)
+
+
 def _reserved_arrangement(draft: NoisePlan, noise_record: NoiseRecord) -> tuple[QueryGroup, ...]:
     """Return the arrangement that fits the reserved noise, even if another one would be chosen today."""
-    for tasks in _draft_arrangements(draft):
-        if tuple(composition_groups_of(tasks)) == noise_record.units:
-            return tasks
+    tasks = _find_arrangement(draft, noise_record)
+    if tasks is not None:
+        return tasks
     raise LedgerError(
         "this version of Tightrope arranges the questions of this series in another way than the noise reserved "
         "for it; release the remaining dates with the version that reserved them"

@@ -1,4 +1,4 @@
-"""Files and batches: atomic Parquet files, private folders for spilled rows, and jobs on record batches."""
+"""Files and batches: atomic Parquet files, private folders for spilled rows, jobs on record batches, changed files."""
 
 from __future__ import annotations
 

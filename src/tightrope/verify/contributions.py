@@ -5,13 +5,26 @@ The numbers are redundant: an altered sensitivity, bound or number of groups con
 
 from __future__ import annotations
 
+import ast
+import datetime
 import json
 import re
-from collections.abc import Iterator, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
+from itertools import combinations
 from typing import Any
 
-from tightrope.verify.claims import CONFIRMED, OPEN, REFUTED, Claim, equality_claim, limit_claim, unchecked_claim
+from tightrope.verify.claims import (
+    CONFIRMED,
+    OPEN,
+    REFUTED,
+    Claim,
+    equality_claim,
+    limit_claim,
+    unchecked_claim,
+    with_time_checks,
+)
 
 COUNT_STATISTICS = (
     "count",
@@ -40,6 +53,24 @@ EXCLUSIVE_SET_FIELDS = "table", "table_steps_per_row", "unit", "sensitivity_per_
 """Fields shared by the mechanisms of an exclusive set, which act as one mechanism over that many times the groups."""
 ROUNDING_FACTOR = Decimal(1) - Decimal(10) ** -6
 Mechanism = dict[str, Any]
+MAX_CONDITION_LENGTH, MAX_ALTERNATIVES = 100_000, 16
+"""Limits of conditions that are read: characters, and alternatives, as in "a or b"."""
+OPERATORS = {
+    "Eq": ("in", "not in"), "NotEq": ("not in", "in"), "In": ("in", "not in"), "NotIn": ("not in", "in"),
+    "Lt": ("<", ">="), "GtE": (">=", "<"), "Gt": (">", "<="), "LtE": ("<=", ">"),
+}  # fmt: skip
+"""The test that a comparison is, and that of its being false."""
+MIRRORED = {"Lt": "Gt", "Gt": "Lt", "LtE": "GtE", "GtE": "LtE"}
+"""The comparison of b with a for that of a with b."""
+RANK_TESTS: dict[str, Callable[[int, set[int]], bool]] = {
+    "in": lambda rank, ranked: rank in ranked, "not in": lambda rank, ranked: rank not in ranked,
+    "<": lambda rank, ranked: rank < min(ranked), "<=": lambda rank, ranked: rank <= min(ranked),
+    ">": lambda rank, ranked: rank > max(ranked), ">=": lambda rank, ranked: rank >= max(ranked),
+}  # fmt: skip
+"""Tests of a value by its rank among the values that tests mention; even ranks lie between these or beyond."""
+Test = tuple[str, str, tuple[Any, ...]]
+"""A test of the value of an expression, false for a missing one: "in" some values, "not in" them, or a comparison with
+one; "missing" is true for missing values only. An expression that cannot be taken apart is tested for being true."""
 
 
 def mechanisms_by_group(mechanisms: Sequence[Mechanism]) -> list[list[Mechanism]]:
@@ -89,6 +120,8 @@ def contribution_claims(mechanisms: Sequence[Mechanism], neighbors: Mechanism) -
         yield equality_claim(f"together {group[0].get('together')!a}: one by and where", len(where), 1)
         if group[0].get("exclusive") is not None:
             yield from _exclusive_set_claims(group)
+    if any(mechanism.get("disjoint") is not None for mechanism in mechanisms):
+        yield from CLAIMS_BY_FIELD["disjoint"](mechanisms, neighbors)
     yield from _sum_sensitivity_claims(mechanisms)
     yield from _power_sensitivity_claims(mechanisms)
 
@@ -99,6 +132,140 @@ def _exclusive_set_claims(parts: Sequence[Mechanism]) -> Iterator[Claim]:
     fields = {json.dumps([part.get(field) for field in EXCLUSIVE_SET_FIELDS], sort_keys=True) for part in parts}
     yield equality_claim(f"{name}: one table, unit, sensitivity, by and where", len(fields), 1)
     yield Claim(f"{name}: no row is in two of its parts", str(len(parts)), *disjoint_parts_claim(parts))
+
+
+def _disjoint_condition_claims(mechanisms: Sequence[Mechanism], neighbors: Mechanism) -> Iterator[Claim]:
+    """Check that no row meets two conditions of the mechanisms with the same number ``disjoint``, and is a person."""
+    sets: dict[int, dict[str, None]] = {}
+    for mechanism in mechanisms:
+        if mechanism.get("disjoint") is not None:
+            sets.setdefault(mechanism["disjoint"], {})[mechanism.get("where") or "True"] = None
+    for number, conditions in sets.items():
+        name = f"disjoint {number}: no row meets two of its conditions"
+        yield equality_claim(
+            f"disjoint {number}: each row is a person", (neighbors["privacy_unit"], neighbors["max_rows"]), (None, 1)
+        )
+        alternatives = [condition_alternatives(condition) for condition in with_time_checks(conditions)]
+        if None in alternatives:
+            yield Claim(name, str(len(conditions)), "a condition that could not be read", OPEN)
+            continue
+        overlapping = [
+            f"{one!a} and {other!a}"
+            for (one, first), (other, second) in with_time_checks(
+                combinations(zip(conditions, alternatives, strict=True), 2)
+            )
+            if not all(has_contradiction([*tests, *others]) for tests in first or () for others in second or ())
+        ]
+        reason = f"may hold together: {overlapping[0]}" if overlapping else "tests of one expression exclude each other"
+        yield Claim(name, str(len(conditions)), reason, REFUTED if overlapping else CONFIRMED)
+
+
+CLAIMS_BY_FIELD = {"disjoint": _disjoint_condition_claims}
+"""Claims of a field that few documents have: an extract of this program for others lacks them, and fails with it."""
+
+
+def condition_alternatives(condition: str) -> list[list[Test]] | None:
+    """Return tests such that a row that meets the condition meets all tests of one list; None if it is not read.
+
+    >>> condition_alternatives("not (age < 5 or flag)")
+    [[("Name(id='age', ctx=Load())", '>=', (5.0,)), ("Name(id='flag', ctx=Load())", 'in', (False,))]]
+    """
+    if len(condition) > MAX_CONDITION_LENGTH:
+        return None
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            return _alternatives_of(ast.parse(condition, mode="eval").body, holds=True)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+def _alternatives_of(node: ast.expr, *, holds: bool) -> list[list[Test]]:
+    """Return the alternatives of a condition, or of its being false; raises ``ValueError`` for too many."""
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+        return _alternatives_of(node.operand, holds=not holds)
+    if not isinstance(node, ast.BoolOp):
+        return [[_test_of(node, holds=holds)]]
+    parts = [_alternatives_of(value, holds=holds) for value in node.values]
+    if isinstance(node.op, ast.And) != holds:  # not (a and b) is: not a, or not b
+        return [tests for part in parts for tests in part]
+    joined: list[list[Test]] = [[]]
+    for part in parts:
+        joined = [[*tests, *others] for tests in joined for others in part]
+        if len(joined) > MAX_ALTERNATIVES:
+            raise ValueError("too many alternatives")
+    return joined
+
+
+def _test_of(node: ast.expr, *, holds: bool) -> Test:
+    """Return the test that a condition without "and", "or" and "not" is: of an expression, or else of itself."""
+    if isinstance(node, ast.Compare) and len(node.ops) == 1:
+        left, right, name = node.left, node.comparators[0], type(node.ops[0]).__name__
+        if isinstance(left, ast.Constant) and name in ("Eq", "NotEq", *MIRRORED):
+            left, right, name = right, left, MIRRORED.get(name, name)
+        if name in ("Is", "IsNot") and isinstance(right, ast.Constant) and right.value is None:
+            return ast.dump(left), "missing" if (name == "Is") == holds else "not in", ()
+        values = _literal_values(right, is_ordered=name in MIRRORED)
+        if values is not None and name in OPERATORS:
+            return ast.dump(left), OPERATORS[name][0 if holds else 1], values
+    return ast.dump(node), "in", (holds,)
+
+
+def _literal_values(node: ast.expr, *, is_ordered: bool) -> tuple[Any, ...] | None:
+    """Return literals as values that are equal only if an engine may find them equal; None for anything else.
+
+    Numbers become doubles, except integers from 2^53 on; texts that are days or instants become instants, because the
+    document does not say of which kind a column is. Other texts are not ordered.
+    """
+    try:
+        literal = ast.literal_eval(node)
+    except (ValueError, TypeError):
+        return None
+    values = [_comparable_value(value) for value in (literal if isinstance(literal, list) else [literal])]
+    is_known = all(value is not None and not (is_ordered and isinstance(value, str)) for value in values)
+    return tuple(values) if is_known else None
+
+
+def _comparable_value(value: object) -> object:
+    """Return a number as a double and the text of an instant as one; None for what is not compared exactly."""
+    if isinstance(value, str):
+        try:
+            instant = datetime.datetime.fromisoformat(value)
+            return instant.replace(tzinfo=None) - (instant.utcoffset() or datetime.timedelta())
+        except (ValueError, OverflowError):
+            return value
+    if isinstance(value, bool):
+        return value
+    is_exact = isinstance(value, float) or (isinstance(value, int) and abs(value) < 2**53)
+    return float(value) if is_exact else None  # type: ignore[arg-type]
+
+
+def has_contradiction(tests: Sequence[Test]) -> bool:
+    """Return whether no value meets all tests of some expression: no number mentioned, none between two, none beyond.
+
+    >>> has_contradiction([("x", "<", (5.0,)), ("x", ">=", (5.0,))]), has_contradiction([("x", "<=", (5.0,))] * 2)
+    (True, False)
+    """
+    by_term: dict[str, list[Test]] = {}
+    for test in tests:
+        by_term.setdefault(test[0], []).append(test)
+    for own in by_term.values():
+        operators = {operator for _, operator, _ in own}
+        if "missing" in operators:
+            if len(operators) > 1:
+                return True
+            continue
+        mentioned = list(dict.fromkeys(value for _, _, values in own for value in values))
+        if operators <= {"in", "not in"}:
+            ranks = {value: 2 * place + 1 for place, value in enumerate(mentioned)}
+        elif len(set(map(type, mentioned))) == 1:
+            ranks = {value: 2 * place + 1 for place, value in enumerate(sorted(mentioned))}
+        else:
+            continue
+        places = [(operator, {ranks[value] for value in values}) for _, operator, values in own]
+        if not any(all(RANK_TESTS[operator](rank, ranked) for operator, ranked in places)
+                   for rank in range(2 * len(mentioned) + 1)):  # fmt: skip
+            return True
+    return False
 
 
 def exclusive_set_sizes(mechanisms: Sequence[Mechanism]) -> dict[int, int]:

@@ -197,7 +197,7 @@ MECHANISM = table_form(
     },
     {
         "where": optional_form(text_form), "exclusive": optional_form(text_form), "together": optional_form(COUNT),
-        "choice": optional_form(CHOICE), "box": optional_form(SMALL_COUNT),
+        "choice": optional_form(CHOICE), "box": optional_form(SMALL_COUNT), "disjoint": optional_form(COUNT),
     },
 )  # fmt: skip
 NEIGHBORS = table_form({

@@ -34,6 +34,7 @@ class CompositionGroup(NamedTuple):
     """Mechanisms that the same rows shift, and the limits on one person's rows.
 
     ``rows`` in all, at most ``largest`` in one group and ``groups`` groups; ``is_choice`` for an exclusive set.
+    ``disjoint`` and ``where``: a row moves the groups of one condition only of those with the same number.
     """
 
     mechanisms: tuple[dict[str, Any], ...]
@@ -41,6 +42,8 @@ class CompositionGroup(NamedTuple):
     rows: int
     largest: int
     groups: int
+    disjoint: int | None = None
+    where: str | None = None
 
     @property
     def composition_count(self) -> int:
@@ -60,18 +63,18 @@ def composition_groups(mechanisms: Sequence[dict[str, Any]]) -> list[Composition
     """Return the composition groups of a document; raises ``BrokenError`` if limits within one differ."""
     groups = []
     for members in mechanisms_by_group(mechanisms):
-        limits = {
-            (mechanism["rows"], mechanism["max_rows_per_group"], mechanism["groups"], mechanism.get("exclusive"))
-            for mechanism in members
+        names = "rows", "max_rows_per_group", "groups", "exclusive", "disjoint"
+        limits: set[tuple[Any, ...]] = {
+            (*map(mechanism.get, names), mechanism.get("disjoint") and mechanism.get("where")) for mechanism in members
         }
         if len(limits) != 1:
             raise BrokenError("mechanisms of one unit whose rows fall in different ways")
-        rows, max_rows_per_group, max_groups, label = limits.pop()
+        rows, max_rows_per_group, max_groups, label, disjoint, where = limits.pop()
         if min(rows, max_rows_per_group, max_groups) < 1:
             raise BrokenError("fewer than one row, or one group")
         largest = min(rows, max_rows_per_group)
         draws, used_rows = tuple(_independent_draws(members)), min(rows, largest * max_groups)
-        groups.append(CompositionGroup(draws, label is not None, used_rows, largest, max_groups))
+        groups.append(CompositionGroup(draws, label is not None, used_rows, largest, max_groups, disjoint, where))
     return groups
 
 
@@ -233,7 +236,24 @@ class Composition:
     def loss_on_grid(self, grid: Grid) -> GridDistribution:
         """Return the loss of the release; on a grid that rounds down, for the split with the fullest groups."""
         self._distributions.clear()
-        return compose_all(grid, [self._group_loss(grid, group) for group in self.groups])
+        return self._compose_groups(
+            lambda group: self._group_loss(grid, group),
+            lambda losses: compose_all(grid, losses),
+            # Of two conditions that no row meets together, one is a lower bound.
+            grid.pointwise_worst
+            if grid.up
+            else lambda losses: max(losses, key=lambda loss: grid.delta_profile(loss, 0, 0)[0]),
+        )
+
+    def _compose_groups(
+        self, evaluate: Callable[[CompositionGroup], T], combine: Callable[[list[T]], T], worst: Callable[[list[T]], T]
+    ) -> T:
+        """Combine all groups; of conditions that no row meets together, the worst one's."""
+        sets: dict[object, dict[str | None, list[T]]] = {}
+        for index, group in enumerate(self.groups):
+            key = f"alone {index}" if group.disjoint is None else group.disjoint
+            sets.setdefault(key, {}).setdefault(group.where, []).append(evaluate(group))
+        return combine([worst([combine(parts) for parts in members.values()]) for members in sets.values()])
 
     @property
     def loss_spacing(self) -> Fraction | None:
@@ -246,7 +266,7 @@ class Composition:
         """Return the largest loss; None if some loss is infinite."""
         if any(self._infinite_loss_mass(group) > 0 for group in self.groups):
             return None
-        return sum((self._largest_group_loss(group) for group in self.groups), arb(0))
+        return self._compose_groups(self._largest_group_loss, lambda losses: sum(losses, arb(0)).upper(), max)
 
     def _group_loss(self, grid: Grid, group: CompositionGroup) -> GridDistribution:
         def loss_for_rows(rows: int) -> GridDistribution:

@@ -32,8 +32,8 @@ HEAD = '''"""Verifies a Tightrope document: python check.py FILE. Needs only Pyt
 
 from __future__ import annotations
 '''
-BY_KIND, BY_STEP = ("CLAIMS_BY_KIND", "FORMS", "FORMER_KEYS"), "PROFILE_MAKERS"
-"""Tables by the kind of a document, and by the mechanism of a step."""
+BY_KIND, BY_PART = ("CLAIMS_BY_KIND", "FORMS", "FORMER_KEYS"), ("PROFILE_MAKERS", "CLAIMS_BY_FIELD")
+"""Tables by the kind of a document, and by the mechanism of a step or a rare field."""
 
 
 DOCSTRING_OF_NOTHING = re.compile(r'^"""(?:[^"]|"(?!""))*"""\n(?:#[^\n]*\n|\s*\n)*(?=""")', re.MULTILINE)
@@ -51,10 +51,10 @@ class CodePart(NamedTuple):
 
 
 class NeededParts(NamedTuple):
-    """The parts of the verifier that check a document of one kind; for an account, the mechanisms of its steps."""
+    """The parts of the verifier that check a document of one kind, with the mechanisms of its steps and rare fields."""
 
     kind: str
-    steps: frozenset[str]
+    parts: frozenset[str]
 
     def keep_in(self, text: str) -> str:
         """Return the text without parts that the last statement does not reach; at most two empty lines in a row."""
@@ -109,11 +109,11 @@ class NeededParts(NamedTuple):
                     )
         table = getattr(node, "value", None)
         name = next(iter(_defined_names(node)), "")
-        if isinstance(table, ast.Dict) and (name in BY_KIND or name == BY_STEP):
+        if isinstance(table, ast.Dict) and name in (*BY_KIND, *BY_PART):
             kinds = {self.kind, "release certificate"} if self.kind == "release result" else {self.kind}
             for key, value in zip(table.keys, table.values, strict=True):
                 if isinstance(key, ast.Constant):
-                    is_needed = key.value in (kinds if name in BY_KIND else self.steps)
+                    is_needed = key.value in (kinds if name in BY_KIND else self.parts)
                     yield CodePart(
                         key.lineno,
                         _last_line(value),
@@ -139,7 +139,10 @@ def standalone_text(document: str | None = None) -> str:
         return whole
     kind, data, _ = parse_document(document)
     steps = data["steps"] if kind == "account" else []
-    return NeededParts(kind, frozenset({"gaussian", *(step["mechanism"] for step in steps)})).keep_in(whole)
+    mechanisms = data.get("certificate", data).get("mechanisms", ())
+    rare_fields = {"disjoint"} if any(one.get("disjoint") is not None for one in mechanisms) else set[str]()
+    parts = frozenset({"gaussian", *(step["mechanism"] for step in steps), *rare_fields})
+    return NeededParts(kind, parts).keep_in(whole)
 
 
 def _outer_names(node: ast.stmt) -> frozenset[str]:

@@ -56,6 +56,7 @@ class Compare(ExpressionTree):
     left: ExpressionTree
     right: ExpressionTree
     binding_strength = COMPARISON_BINDING
+    is_exact = True
 
     @property
     def child_nodes(self) -> tuple[ExpressionTree, ...]:
@@ -88,6 +89,7 @@ class Member(ExpressionTree):
     part: ExpressionTree
     listed: tuple[Value, ...]
     binding_strength = COMPARISON_BINDING
+    is_exact = True
 
     def __post_init__(self) -> None:
         if not (self.listed and all(isinstance(value, Value) for value in self.listed)):
@@ -125,6 +127,7 @@ class Missing(ExpressionTree):
 
     part: ExpressionTree
     binding_strength = COMPARISON_BINDING
+    is_exact = True
 
     @property
     def child_nodes(self) -> tuple[ExpressionTree, ...]:
@@ -151,6 +154,7 @@ class Not(ExpressionTree):
 
     part: ExpressionTree
     binding_strength = NOT_BINDING
+    is_exact = True
 
     @property
     def child_nodes(self) -> tuple[ExpressionTree, ...]:
@@ -183,6 +187,7 @@ class Logic(ExpressionTree):
 
     word: Literal["and", "or"]
     conditions: tuple[ExpressionTree, ...]
+    is_exact = True
 
     @property
     def binding_strength(self) -> int:  # type: ignore[override]
@@ -240,6 +245,7 @@ class Cut(ExpressionTree):
     part: ExpressionTree
     edges: tuple[Value, ...]
     operand_mentions = 1
+    is_exact = True
 
     def __post_init__(self) -> None:
         kinds = {edge.kind for edge in self.edges if isinstance(edge, Value)}
@@ -331,6 +337,7 @@ class Case(ExpressionTree):
 
     conditions: tuple[ExpressionTree, ...]
     choices: tuple[ExpressionTree | None, ...]
+    is_exact = True
 
     def __post_init__(self) -> None:
         is_complete = self.conditions and len(self.choices) == len(self.conditions) + 1

@@ -43,6 +43,7 @@ class ColumnRef(ExpressionTree):
     """The value of a column in this row."""
 
     name: str
+    is_exact = True
 
     def __post_init__(self) -> None:
         if not (isinstance(self.name, str) and self.name) or not _is_storable_text(self.name):
@@ -89,6 +90,7 @@ class Value(ExpressionTree):
 
     value: bool | int | float | str
     kind: Literal["boolean", "integer", "number", "text"]
+    is_exact = True
 
     def __str__(self) -> str:
         return repr(self.value)

@@ -73,6 +73,7 @@ class LetterCase(NewText):
 
     part: ExpressionTree
     case: ClassVar[Literal["lower", "upper"]]
+    is_exact = True
 
     @property
     def child_nodes(self) -> tuple[ExpressionTree, ...]:
@@ -119,6 +120,7 @@ class TextEnd(NewText):
     part: ExpressionTree
     letters: Value
     end: ClassVar[Literal["prefix", "suffix"]]
+    is_exact = True
 
     def __post_init__(self) -> None:
         if not is_integer_within(self.letters, 1, MAX_PART_LETTERS):
@@ -174,6 +176,7 @@ class Substring(NewText):
     first: Value
     letters: Value
     operand_mentions = 2
+    is_exact = True
 
     def __post_init__(self) -> None:
         if not all(is_integer_within(number, 1, MAX_PART_LETTERS) for number in (self.first, self.letters)):
@@ -257,6 +260,7 @@ class TextLength(ExpressionTree):
     """The number of characters of a text."""
 
     part: ExpressionTree
+    is_exact = True
 
     @property
     def child_nodes(self) -> tuple[ExpressionTree, ...]:
@@ -294,6 +298,7 @@ class TextTest(ExpressionTree):
     test: str
     text: ExpressionTree
     part: ExpressionTree
+    is_exact = True
 
     @property
     def child_nodes(self) -> tuple[ExpressionTree, ...]:

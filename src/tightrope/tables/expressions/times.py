@@ -77,6 +77,7 @@ class Calendar(ExpressionTree):
 
     unit: str
     part: ExpressionTree
+    is_exact = True
 
     @property
     def child_nodes(self) -> tuple[ExpressionTree, ...]:
@@ -112,6 +113,7 @@ class Truncate(ExpressionTree):
 
     unit: str
     part: ExpressionTree
+    is_exact = True
 
     def __post_init__(self) -> None:
         if self.unit not in TRUNCATIONS:
@@ -213,6 +215,7 @@ class Local(ExpressionTree):
 
     part: ExpressionTree
     zone: Value
+    is_exact = True
 
     def __post_init__(self) -> None:
         clock_changes(str(self.zone.value) if self.zone.kind == "text" else "")

@@ -78,6 +78,8 @@ class ExpressionTree(ABC):
     """How tightly the node's text binds; operands that bind less tightly are put in parentheses."""
     operand_mentions: ClassVar[int] = 1
     """The number of times each operand occurs in the engine's query."""
+    is_exact: ClassVar[bool] = False
+    """True if the node itself does no arithmetic, which an engine may compute in another way in another query."""
 
     def __post_init__(self) -> None:
         if self.tree_depth > MAX_TREE_DEPTH or self.query_length > MAX_QUERY_LENGTH:

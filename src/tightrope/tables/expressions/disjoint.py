@@ -1,0 +1,169 @@
+"""Conditions that no row meets together, proven from their expressions and the kinds of columns alone.
+
+A condition is turned into alternatives, each a list of tests of one expression against literals that must all be true.
+Two conditions are disjoint if each two of their alternatives have tests of the same expression that no value meets:
+different texts, ranges without a common point, a missing value and any other test. What is not understood is left out,
+which makes the set of rows larger, never smaller. The proof that this is sound, also for missing values, mixed kinds of
+numbers and several engines, is in ``docs/proofs/disjoint-conditions.md``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import product
+from typing import Any, NamedTuple
+
+from tightrope.errors import InputError
+from tightrope.tables.expressions.conditions import COMPARISONS, Compare, Logic, Member, Missing, Not
+from tightrope.tables.expressions.expression import Term
+from tightrope.tables.expressions.leaves import TIME_KINDS, ColumnRef, Value, common_kind, parse_instant
+from tightrope.tables.expressions.tree import EXACT_INTEGER_END, NUMBERS, ExpressionTree
+from tightrope.tables.schema import Kind, Schema
+
+MAX_ALTERNATIVES = 16
+"""Most alternatives of a condition; of one with more, nothing is proven."""
+NEGATED = {"==": "!=", "!=": "==", "<": ">=", ">=": "<", ">": "<=", "<=": ">", "in": "not in", "not in": "in"}
+MIRRORED = {"==": "==", "!=": "!=", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
+"""The comparison of b with a for that of a with b."""
+
+
+class ValueTest(NamedTuple):
+    """A test of the value of an expression, false for a missing one: a comparison with each of some values.
+
+    ``operator`` is "in", "not in" or a comparison with the single value; "missing" without values is the one test that
+    is true for missing values only, and "not in" without values is true for all others.
+    """
+
+    expression: ExpressionTree
+    operator: str
+    values: tuple[Any, ...]
+
+
+Alternatives = tuple[tuple[ValueTest, ...], ...]
+
+
+def condition_alternatives(condition: Term | None, schema: Schema) -> Alternatives | None:
+    """Return tests such that every row that meets the condition meets all tests of one alternative; None if too many.
+
+    >>> from tightrope.tables.schema import Column
+    >>> from tightrope.tables.expressions.parsing import parse_expression
+    >>> table = Schema((Column("age", "integer"),))
+    >>> [(str(e), *test) for e, *test in condition_alternatives(parse_expression("not 3 <= age < 5"), table)[1]]
+    [('age', '>=', (5.0,))]
+    """
+    if condition is None:
+        return ((),)
+    tree = ColumnRef(condition) if isinstance(condition, str) else condition
+    return _alternatives_of(tree, schema, is_true=True)
+
+
+def exclude_each_other(one: Alternatives | None, other: Alternatives | None) -> bool:
+    """Return whether it is proven that no row meets both conditions, given by their alternatives."""
+    if one is None or other is None:
+        return False
+    return all(_have_contradiction((*tests, *others)) for tests, others in product(one, other))
+
+
+def _alternatives_of(tree: ExpressionTree, schema: Schema, *, is_true: bool) -> Alternatives | None:
+    """Return the alternatives of a condition, or with ``is_true=False`` of its being false (and not missing)."""
+    if isinstance(tree, Not):
+        return _alternatives_of(tree.part, schema, is_true=not is_true)
+    if not isinstance(tree, Logic):
+        return (_tests_of(tree, schema, is_true=is_true),)
+    parts = [_alternatives_of(part, schema, is_true=is_true) for part in tree.conditions]
+    joined: Alternatives = ((),) if (tree.word == "and") == is_true else ()
+    for part in parts:
+        if part is None:
+            return None
+        if (tree.word == "and") == is_true:  # by De Morgan, not (a or b) is: not a, and not b
+            joined = tuple((*tests, *others) for tests, others in product(joined, part))
+        else:
+            joined = (*joined, *part)
+        if len(joined) > MAX_ALTERNATIVES:
+            return None
+    return joined
+
+
+def _tests_of(tree: ExpressionTree, schema: Schema, *, is_true: bool) -> tuple[ValueTest, ...]:
+    """Return the tests that a condition without "and", "or" and "not" consists of; none if it is not understood."""
+    if isinstance(tree, Missing):
+        test: ValueTest | None = ValueTest(tree.part, *(("missing", ()) if is_true else ("not in", ())))
+    elif isinstance(tree, Member):
+        test = _literal_test(tree.part, "in", tree.listed, schema)
+    elif isinstance(tree, Compare):
+        left, right, operator = tree.left, tree.right, tree.comparison
+        if isinstance(left, Value):
+            left, right, operator = right, left, MIRRORED[operator]
+        literals = (right,) if isinstance(right, Value) else ()
+        test = _literal_test(left, operator, literals, schema)
+    else:
+        test = None
+    if test is None:
+        test = ValueTest(tree, "in", (is_true,))
+    elif not (is_true or isinstance(tree, Missing)):
+        test = test._replace(operator=NEGATED[test.operator])
+    return (test,) if _is_exact(test.expression) else ()
+
+
+def _literal_test(
+    expression: ExpressionTree, operator: str, literals: Sequence[Value], schema: Schema
+) -> ValueTest | None:
+    """Return the test of an expression against literals; None for other comparisons, and for rounded integers."""
+    if not literals or isinstance(expression, Value):
+        return None
+    kind = common_kind((expression, *literals), schema)
+    if kind == "text" and operator not in ("==", "!=", "in"):
+        return None  # engines agree on which texts are equal, not on their order
+    if kind in NUMBERS:
+        is_integer = expression.infer_column_facts(schema).kind == "integer"
+        exact = [abs(float(one.value)) < EXACT_INTEGER_END for one in literals if is_integer or one.kind == "integer"]
+        if not all(exact):
+            return None
+    names = {"==": "in", "!=": "not in"}
+    return ValueTest(expression, names.get(operator, operator), tuple(_comparable_value(one, kind) for one in literals))
+
+
+def _comparable_value(literal: Value, kind: Kind) -> object:
+    """Return the value of a literal. Texts of the same instant are equal: a certificate does not state kinds."""
+    if kind in NUMBERS:
+        return float(literal.value)
+    if kind not in ("text", *TIME_KINDS):
+        return literal.value
+    try:
+        return parse_instant(str(literal.value), "timestamp")
+    except InputError:
+        return literal.value
+
+
+def _is_exact(tree: ExpressionTree) -> bool:
+    """Return whether an expression has no arithmetic, so that a row has one value of it in every query."""
+    return tree.is_exact and all(map(_is_exact, tree.child_nodes))
+
+
+def _have_contradiction(tests: Sequence[ValueTest]) -> bool:
+    """Return whether the tests of some expression cannot all be true."""
+    by_expression: dict[ExpressionTree, list[ValueTest]] = {}
+    for test in tests:
+        by_expression.setdefault(test.expression, []).append(test)
+    return any(not _can_all_hold(own) for own in by_expression.values())
+
+
+def _can_all_hold(tests: Sequence[ValueTest]) -> bool:
+    """Return False if no value meets these tests of one expression."""
+    if any(test.operator == "missing" for test in tests):
+        return all(test.operator == "missing" for test in tests)
+    listed = [test.values for test in tests if test.operator == "in"]
+    if listed:
+        return any(all(_meets_test(value, test) for test in tests) for value in listed[0])
+    bounds = [test for test in tests if test.operator != "not in"]
+    lowest = max((test.values[0] for test in bounds if test.operator in (">", ">=")), default=None)
+    highest = min((test.values[0] for test in bounds if test.operator in ("<", "<=")), default=None)
+    if lowest is None or highest is None or lowest < highest:
+        return True
+    return bool(lowest == highest) and all(_meets_test(lowest, test) for test in tests)
+
+
+def _meets_test(value: Any, test: ValueTest) -> bool:
+    if test.operator in ("in", "not in"):
+        return (value in test.values) == (test.operator == "in")
+    return bool(COMPARISONS[test.operator](value, test.values[0]))
