@@ -19,9 +19,9 @@ from tests.randomness.keyed import InsecureKeyed
 from tightrope import local, reporting
 from tightrope.channels import SymmetricChannel
 from tightrope.errors import InputError
-from tightrope.local.mechanisms import registry
 from tightrope.local.mechanisms.oracle import FrequencyOracle
 from tightrope.local.parts.values import check_categories
+from tightrope.local.studies import planning
 from tightrope.local.studies.study import Findings, Study, load_study, study_text
 from tightrope.randomness.bits import Source
 from tightrope.randomness.integers import uniform_below
@@ -84,7 +84,7 @@ def warner(epsilon: float, k: int) -> Warner:
 def registered() -> Iterator[None]:
     local.register_distribution("warner", warner)
     yield
-    del registry.DISTRIBUTION["warner"]
+    del planning.DISTRIBUTION["warner"]
 
 
 @pytest.fixture
