@@ -32,6 +32,7 @@ from .queries.comparisons import comparison as comparison
 from .queries.count import count as count
 from .queries.count import count_distinct as count_distinct
 from .queries.histogram import histogram as histogram
+from .queries.marginals.question import marginals as marginals
 from .queries.mean import mean as mean
 from .queries.mean import sum as sum
 from .queries.moments import correlation as correlation

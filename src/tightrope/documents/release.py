@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from decimal import Decimal
 from typing import Annotated, Any, Literal, Protocol
 
-from msgspec import Meta, ValidationError, convert, field, structs, to_builtins
+from msgspec import UNSET, Meta, UnsetType, ValidationError, convert, field, structs, to_builtins
 
 from tightrope.documents.document import (
     Counted,
@@ -217,6 +217,53 @@ class ConsistencyPart(Part, frozen=True, kw_only=True):
         _check_same_length("variances", self.variances, self.answers)
 
 
+FractionText = Annotated[str, Meta(pattern="^[0-9]+/[0-9]+$")]
+"""A positive fraction, such as "3/8"."""
+
+
+class MarginalTablePart(Part, frozen=True, kw_only=True):
+    """One table of counts: its answer, its columns by position, and the weight of the variance of each of its cells.
+
+    The error of a cell exceeds ``half_width_95`` with a probability of at most 5 %.
+    """
+
+    answer: str
+    columns: tuple[Natural, ...]
+    weight: FractionText
+    half_width_95: Size
+
+
+class MeasurementPart(Part, frozen=True, kw_only=True):
+    """The integers of one mechanism: numbers of rows by cell of the table on ``columns``.
+
+    Along ``differences`` they are of each pair of values: the rows with the first value less those with the second.
+    ``precision`` is the weight of their squared errors in least squares.
+    """
+
+    mechanism: Counted
+    columns: tuple[Natural, ...]
+    differences: tuple[Natural, ...]
+    precision: FractionText
+
+
+class MarginalsPart(Part, frozen=True, kw_only=True):
+    """All tables of a question ``marginals``: columns with ``sizes`` values each, and what was measured for them.
+
+    ``gap``: with Gaussian noise of these variances, the root of the weighted mean variance of all cells would exceed
+    that of every linear mechanism by at most this, relative to it.
+    """
+
+    columns: tuple[str, ...]
+    sizes: tuple[Counted, ...]
+    tables: Annotated[tuple[MarginalTablePart, ...], Meta(min_length=1)]
+    measurements: Annotated[tuple[MeasurementPart, ...], Meta(min_length=1)]
+    gap: Size
+    statement: str
+
+    def __post_init__(self) -> None:
+        _check_same_length("sizes", self.sizes, self.columns)
+
+
 class Profile(Part, frozen=True, kw_only=True):
     """(ε, δ) that all hold; δ rounded up."""
 
@@ -321,6 +368,8 @@ class ReleaseCertificate(ReleasePromise, frozen=True, kw_only=True):
     entry: LedgerEntry | None = None
     public_tables: tuple[PublicTablePart, ...] = ()
     consistent: tuple[ConsistencyPart, ...] = ()
+    marginals: MarginalsPart | UnsetType = UNSET
+    """What was measured for a question ``marginals``; other certificates lack it."""
 
     def __post_init__(self) -> None:
         for place, one in enumerate(self.mechanisms, start=1):
@@ -518,6 +567,8 @@ class ReleaseResult(Part, frozen=True, kw_only=True):
     about: PublisherPart | None = None
     comparisons: tuple[AnswerDocument, ...] = ()
     """Differences and ratios of the answers."""
+    measured: tuple[tuple[int, ...], ...] | UnsetType = UNSET
+    """The noisy integers of each measurement of a question ``marginals``, from which its tables are computed."""
 
     @property
     def answers_and_comparisons(self) -> tuple[AnswerDocument, ...]:

@@ -84,11 +84,15 @@ class Accuracy:
 
     @property
     def stated_noises(self) -> tuple[Noise, ...]:
-        """The noises of the statistics and of the key count; those of a disjoint set are equal and stated once."""
+        """The noises of the statistics and of the key count; those of a disjoint set are equal and stated once.
+
+        So are equal noises of a table of ``marginals``.
+        """
         noises = self.own_noises
         if self.keys is not None and self.keys not in noises:
             noises = (*noises, self.keys)
-        sets = [noise.vector.disjoint_set for noise in noises]
+        is_marginal = self.question.is_marginal
+        sets = [(n.vector.noise_spec, n.table) if is_marginal else n.vector.disjoint_set for n in noises]
         return tuple(
             noise for index, noise in enumerate(noises) if sets[index] is None or sets[index] not in sets[:index]
         )

@@ -65,6 +65,8 @@ class Query(QueryOptions, ABC):
     """True if the value is a multiple of one noisy integer, whose noise is the only one."""
     comparable: ClassVar[bool] = False
     """True if ``estimate`` has intervals for every ``outside``, so that values can be compared."""
+    is_marginal: ClassVar[bool] = False
+    """True for a table of ``marginals``, planned with all its tables: ``max_rows`` alone bounds a person's rows."""
     counts_suppressed_groups: ClassVar[bool] = False
     """True if the query counts the rows in suppressed groups of the other queries of its ``QueryGroup``, in total."""
     row_count_steps: ClassVar[tuple[int, ...]] = ()

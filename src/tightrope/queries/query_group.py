@@ -7,7 +7,7 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
-from typing import Self
+from typing import ClassVar, Self
 
 from tightrope.documents.escaping import escape_control_chars
 from tightrope.documents.privacy_unit import PrivacyUnit
@@ -35,6 +35,9 @@ KEY_COUNT = "rows"
 @dataclass(frozen=True, eq=False)  # not slotted: what is computed once is kept
 class QueryGroup:
     """Queries over the same groups with the same bounds: one pass over the table, composed jointly."""
+
+    is_marginal: ClassVar[bool] = False
+    """True for the tables of a ``marginals`` question (``MarginalGroup``)."""
 
     vectors_by_query: Mapping[Query, Mapping[str, NoisyStatistic]]
     """The vectors of each query, by their name in the query."""
@@ -128,6 +131,11 @@ class QueryGroup:
         return tuple(self.vectors_by_query)
 
     @property
+    def measured_text(self) -> str:
+        """What the vectors count, beyond their groups, for digests of plans; empty for all but ``MarginalGroup``."""
+        return ""
+
+    @property
     def counts_persons(self) -> bool:
         """Return whether each person is one row, computed from all of theirs: no row is left out."""
         return bool(self.row_count_steps) or self.person_value is not None
@@ -157,6 +165,11 @@ class QueryGroup:
         measures = tuple(vector.measure for vector in self.noisy_statistics)
         keys = ((),) if self.row_count_steps else self.keys
         return Request(self.by, keys, self.bounds, measures, self.where, self.row_count_steps, self.person_value)
+
+    def grouping_terms(self, vector: NoisyStatistic) -> tuple[Term, ...]:
+        """Return the columns of the groups in which a vector is counted: ``by`` but in a ``MarginalGroup``."""
+        del vector
+        return self.by
 
     def group_contribution(self, cells: int = 1) -> SplitBounds:
         """Return the contribution of one person to the groups, each with ``cells`` cells."""
@@ -273,6 +286,8 @@ def bounds_for_query(person: PrivacyUnit, question: Query) -> ContributionBounds
         return ContributionBounds(person.column, 1, 1, 1)
     if question.asked.per_person is not None:
         return _person_value_bounds(person, declared, question)
+    if question.is_marginal:
+        return ContributionBounds(person.column, declared.max_rows, declared.max_rows, declared.max_rows)
     per_group = min(question.asked.max_rows_per_group or declared.max_rows_per_group, declared.max_rows)
     if question.cell_expression is not None:  # the rows may be in any cells
         max_rows = declared.max_rows if question.asked.by else per_group
@@ -324,7 +339,7 @@ def group_queries(
     ``InputError`` for an expression that cannot be parsed.
     """
     _check_questions(questions)
-    person_term = _unit_term(person, schema)
+    person_term = unit_term(person, schema)
     queries_by_group: dict[object, dict[int, Query]] = {}
     for position, unresolved in enumerate(questions):
         try:
@@ -409,7 +424,7 @@ def with_alternatives(tasks: Sequence[QueryGroup], schema: Schema) -> tuple[Quer
     )
 
 
-def _unit_term(person: PrivacyUnit, schema: Schema) -> Term | None:
+def unit_term(person: PrivacyUnit, schema: Schema) -> Term | None:
     """Return the column, or the expression, that a privacy unit names."""
     if person.column is None or person.column in schema.column_names or person.column.isidentifier():
         return person.column

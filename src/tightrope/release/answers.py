@@ -11,6 +11,8 @@ from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from msgspec import UNSET
+
 from tightrope.documents.document import plain_data, to_json_text
 from tightrope.documents.escaping import escape_control_chars, html_text, range_part_text
 from tightrope.documents.numbers import TIME_UNITS, UP, Rounding, positional_text, time_from_days
@@ -254,6 +256,8 @@ class Answers:
     """The bias of bounding and clamping, if the plan spends part of its budget to measure it."""
     planned_comparisons: tuple[comparison, ...] = ()
     """The comparisons that the plan declares."""
+    measured: tuple[tuple[int, ...], ...] = ()
+    """The noisy integers of each measurement of a question ``marginals``, from which its tables are computed."""
 
     def __repr__(self) -> str:
         certificate = self.certificate_data
@@ -353,6 +357,7 @@ class Answers:
             bias=self.bias,
             about=about,
             comparisons=tuple(self.compare(compared).document for compared in self.planned_comparisons),
+            measured=self.measured or UNSET,
         )
 
     def to_data(self) -> dict[str, Any]:

@@ -30,12 +30,13 @@ from tightrope.queries.statistics import Noise, NoisyStatistic, draw_joint_point
 from tightrope.release.answers import Answer, Answers
 from tightrope.release.bias_check import estimate_bias
 from tightrope.release.settings import guarantee_data, neighbors_data
-from tightrope.tables.request import GroupTotals
+from tightrope.tables.request import GroupTotals, MarginalRequest, table_name
 
 if TYPE_CHECKING:
     from tightrope.mechanisms.exponential import QuantileChoice
     from tightrope.queries.query import Query
     from tightrope.release.draft import NoisePlan
+    from tightrope.release.marginals import MarginalFit
     from tightrope.tables import Table
     from tightrope.tables.request import Request
 
@@ -96,6 +97,7 @@ def certificate_of(draft: NoisePlan) -> ReleaseCertificate:
         "mechanisms": [plain_data(mechanism) for mechanism in mechanisms],
         "tables": [plain_data(table) for table in tables.numbered_tables()],
         "consistent": [fitted.certificate_data() for fitted in draft.consistent_fits],
+        **({"marginals": plain_data(draft.marginal_fit.certificate_part())} if draft.tasks[0].is_marginal else {}),
         "profile": plain_data(profile),
         "tradeoff": plain_data(tradeoff),
         "alternatives": draft.noise_alternatives,
@@ -149,11 +151,12 @@ def _mechanism_records(draft: NoisePlan) -> tuple[list[ReleasedMechanism], Share
                 sampled = noise.table
             if sampled not in packed_tables:
                 packed_tables[sampled] = sampled.packed()
+            by = task.grouping_terms(vector) if task.is_marginal else task.by
             record = ReleasedMechanism(
                 answers=task.answered_by(vector),
                 statistic=vector.noise_spec.statistic,
                 column=" and ".join(map(str, vector.measure.measured_terms)) or None,
-                by=() if vector.over_all_groups else tuple(map(str, task.by)),
+                by=() if vector.over_all_groups else tuple(map(str, by)),
                 where=None if task.where is None else str(task.where),
                 family=noise.family,
                 unit=vector.exact_step,
@@ -208,6 +211,8 @@ class AnswerBuilder:
         answers: dict[Query, Answer] = {}
         integers_by_key: dict[Query, dict[Key, int]] = {}
         counts: list[dict[NoisyStatistic, int]] = []
+        if draft.tasks[0].is_marginal:
+            return self._build_tables(draft.marginal_fit, exact)
         for task, task_noises, integers in zip(draft.tasks, draft.noises_by_task, exact, strict=True):
             group_noises = tuple(noise for noise in task_noises if not noise.vector.over_all_groups)
             groups = (
@@ -252,6 +257,16 @@ class AnswerBuilder:
                 fitted[question] = replace(answers[question], rows=rows)
         return fitted
 
+    def _build_tables(self, fit: MarginalFit, exact: Sequence[GroupTotals]) -> Answers:
+        """Return the tables of a ``marginals`` question: noisy integers of each measurement, then least squares."""
+        ((totals,), integers) = exact, dict[NoisyStatistic, list[int]]()
+        exact_integers = fit.group.measured_integers(totals)
+        for noise in fit.noises:
+            integers[noise.vector] = _add_noise(noise, exact_integers[noise.vector])
+        rows = fit.answer_rows(integers)
+        answers = tuple(replace(answer, rows=rows[question]) for question, answer in self.empty_answers.items())
+        return Answers(answers, self.certificate, measured=fit.measured_integers(integers))
+
     def _answer_to(self, question: Query, groups: list[NoisyGroup]) -> Answer:
         """Return the answer with one record per shown group: its key, value, lower, upper."""
         accuracy = self.accuracies[question]
@@ -277,6 +292,10 @@ class AnswerBuilder:
         """
         zeros = []
         for task, noises, request in zip(self.draft.tasks, self.draft.noises_by_task, requests, strict=True):
+            if task.is_marginal and isinstance(request, MarginalRequest):
+                sizes = zip(request.tables, request.table_sizes, strict=True)
+                zeros.append(GroupTotals((), {table_name(table): (0,) * size for table, size in sizes}))
+                continue
             steps = tuple((step,) for step in request.row_count_steps)
             all_keys = steps or request.keys or ((None,) * len(request.by),)
             needs_all_keys = any(question.asked.name in self.consistent_names for question in task.ordered_queries)

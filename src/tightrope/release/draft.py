@@ -61,6 +61,7 @@ from tightrope.tables.request import ContributionBounds
 
 if TYPE_CHECKING:
     from tightrope.accounting.privacy_loss import PrivacyLoss
+    from tightrope.release.marginals import MarginalFit
     from tightrope.release.planner import Planner
     from tightrope.tables import PublicTable
     from tightrope.tables.schema import Kind
@@ -271,7 +272,17 @@ class NoisePlan:
     @cached_property
     def query_accuracies(self) -> tuple[Accuracy, ...]:
         """The errors of each question, in the order of ``questions``."""
+        if self.tasks[0].is_marginal:
+            return tuple(map(self.marginal_fit.with_remaining_noise, self._independent_accuracies))
         return tuple(with_remaining_noise(self.sums, self._independent_accuracies, self._possible_fits))
+
+    @cached_property
+    def marginal_fit(self) -> MarginalFit:
+        """The least squares of the tables of a ``marginals`` question, the only query group of its plan."""
+        from tightrope.release.marginals import MarginalFit
+
+        ((group,), (noises,)) = self.tasks, self.noises_by_task
+        return MarginalFit.from_group(group, noises)
 
     @cached_property
     def consistent_fits(self) -> tuple[ConsistentFit, ...]:

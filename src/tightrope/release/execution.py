@@ -71,6 +71,7 @@ def stored_text(answers: Answers) -> str:
         "integers": integers_by_answer,
         "certificate": plain_data(answers.certificate_data),
         **({"costs": bias} if bias else {}),
+        **({"measured": answers.measured} if answers.measured else {}),
     }
     return json.dumps(data, allow_nan=False)
 
@@ -99,7 +100,8 @@ def restore_answers(text: str, draft: NoisePlan) -> Answers:
     ]
     bias = tuple(RELEASES.convert_data(part, BiasPart) for part in data.get("costs", ()))
     certificate = RELEASES.convert_data(data["certificate"], ReleaseCertificate)
-    return Answers(tuple(answers), certificate, bias, draft.comparisons)
+    measured = tuple(map(tuple, data.get("measured", ())))
+    return Answers(tuple(answers), certificate, bias, draft.comparisons, measured)
 
 
 def _stored_integers(data: dict[str, Any], accuracy: Accuracy) -> tuple[dict[str, int], ...] | None:
@@ -208,7 +210,8 @@ def plan_digest(draft: NoisePlan, audience: str | None) -> str:
             for v in task.noisy_statistics
         ]
         questions = [[question.asked.name, question.kind, str(question)] for question in task.ordered_queries]
-        groups.append([digest_text(task.table_request), vectors, questions])
+        measured = [task.measured_text] if task.is_marginal else []
+        groups.append([digest_text(task.table_request), vectors, questions, *measured])
     content = [budget_points, str(Fraction(draft.budget.delta)), audience, groups]
     return sha256_hex(canonical_json([*content, *([public_tables] if public_tables else [])]))
 

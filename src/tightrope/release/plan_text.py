@@ -43,7 +43,10 @@ def plan_text(document: PlannedRelease) -> str:
         *row_bound_lines(document),
     ]
     notes_of_all = shared_answer_notes(document.answers)
-    answers = (_answer_text(answer, document, notes_of_all) for answer in document.answers)
+    if document.answers[0].kind == "marginals":
+        answers = [_tables_text(document.answers)]
+    else:
+        answers = [_answer_text(answer, document, notes_of_all) for answer in document.answers]
     notes = [f"\nAll answers: {' '.join(notes_of_all)}"] if notes_of_all else []
     return "\n".join([*header, *answers, *notes, *bias_check_lines(document.bias_check), "Planning spends no budget."])
 
@@ -130,6 +133,26 @@ def _size_line(size: ErrorAtSize, *, shows_suppression: bool) -> str:
     shown = f"{MARGIN} {width}" if size.suppressed <= PROBABLY else "probably suppressed"
     suppression = f", probability of suppression: {suppression_text(size.suppressed)}" if shows_suppression else ""
     return f"  with {size.rows:,} rows: {shown}{suppression}"
+
+
+def _tables_text(tables: Sequence[PlannedAnswer]) -> str:
+    """Return the margin of error of each table of ``marginals``, next to what it would be alone."""
+    first, noises = tables[0], [noise for table in tables for noise in table.noise]
+    errors = sorted(noise.mean_absolute_error for noise in noises)
+    families = ", ".join(dict.fromkeys(family_text(noise.family) for noise in noises))
+    sizes = dict.fromkeys(positional_text(error, 2, UP) for error in (errors[0], errors[-1]))
+    lines = [
+        f"\n{len(tables):,} {'table' if len(tables) == 1 else 'tables that add up to each other'}",
+        f"  {meaning_text(first.meaning, first.over)}.",
+        f"  noise on the numbers that are measured: {families}, expected absolute error {' to '.join(sizes)}",
+    ]
+    width = max(len(escape_control_chars(table.name)) for table in tables)
+    for table in tables:
+        name = escape_control_chars(table.name).ljust(width)
+        margin = positional_text(table.error.half_width_95 or 0.0, 3, UP)
+        alone = "" if table.alone is None else f", as the only question ± {positional_text(table.alone.alone, 2, UP)}"
+        lines.append(f"  {name}  {MARGIN} ± {margin}{alone}")
+    return "\n".join(lines)
 
 
 def _answer_text(answer: PlannedAnswer, document: PlannedRelease, notes_of_all: Sequence[str]) -> str:

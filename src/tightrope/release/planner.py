@@ -36,8 +36,8 @@ from tightrope.queries.accuracy import GROUP_SIZES, Accuracy
 from tightrope.queries.comparisons import comparison
 from tightrope.queries.options import MAX_WEIGHT
 from tightrope.queries.query import Query
-from tightrope.queries.query_group import QueryGroup, group_queries, with_alternatives
-from tightrope.queries.statistics import NoisyStatistic
+from tightrope.queries.query_group import QueryGroup, declared_bounds, group_queries, with_alternatives
+from tightrope.queries.statistics import CONFIDENCE, NoisyStatistic
 from tightrope.release.bias_check import add_diagnostic_counts
 from tightrope.release.consistency import ConsistencyPlan, find_related_answers
 from tightrope.release.draft import (
@@ -54,6 +54,7 @@ from tightrope.tables.memory import check_row_memory
 if TYPE_CHECKING:
     from tightrope.documents.privacy_unit import PrivacyUnit
     from tightrope.ledger import Limit
+    from tightrope.queries.marginals.group import MarginalGroup, ResolvedMarginals
     from tightrope.tables import Table
     from tightrope.tables.expressions.expression import Term
 
@@ -93,6 +94,8 @@ class Planner:
     limit: Limit | None = None
     comparisons: Sequence[comparison] = ()
     rule: int = SHARED_COST_RULE
+    asks_marginals: bool = False
+    """True if the questions are all tables of one ``marginals``."""
 
     def make_draft(
         self, margin_of_error: Mapping[str, Number | str] | None = None, expected_rows: int | None = None
@@ -124,7 +127,7 @@ class Planner:
                 comparisons=comparisons,
                 planner=self,
                 planning_rule=rule,
-                former=None if rule == ONE_SIZE_RULE else former,
+                former=None if rule == ONE_SIZE_RULE or self.asks_marginals else former,
             )
 
         if self.limit is not None:
@@ -133,7 +136,8 @@ class Planner:
         def draft_for_budget(
             budget: Budget, fraction: Decimal, *, compare: bool = True, like: NoisePlan | None = None
         ) -> NoisePlan:
-            previous = None if like is None else (like.tasks, like.allocation)
+            previous = None if like is None or self.asks_marginals else (like.tasks, like.allocation)
+            compare = compare and not self.asks_marginals  # families were compared for the choice of measurements
             chosen_tasks, allocation = allocate_best_arrangement(arrangements, budget, compare=compare, like=previous)
             draft = draft_for(allocation, budget, fraction)
             return replace(draft, tasks=chosen_tasks, possible_arrangements=arrangements)
@@ -146,6 +150,8 @@ class Planner:
         """Return the lowest rule number that gives this plan the same relative noise sizes."""
         if self.rule == ONE_SIZE_RULE:
             return ONE_SIZE_RULE
+        if self.asks_marginals:
+            return EVEN_ERRORS_RULE
         former, planned = replace(self, rule=self.rule - 1), self._sized_groups(budget)
         is_same = all(
             (one.noisy_statistics, one.alternative) == (other.noisy_statistics, other.alternative)
@@ -155,6 +161,10 @@ class Planner:
 
     def arrange_questions(self, budget: Budget) -> tuple[tuple[Tasks, ...], ConsistencyPlan]:
         """Return the possible arrangements of separate and joint noise, with bias check, and the related answers."""
+        if self.asks_marginals:
+            group = self._marginal_group(budget)
+            check_row_memory(group.table_request, self.table.schema)
+            return ((group,),), ConsistencyPlan()
         query_groups, schema = self._sized_groups(budget), self.table.schema
         consistency = find_related_answers(query_groups, schema)
         consistent_names = {name for answer_set in consistency.joined for name in answer_set.answers}
@@ -165,6 +175,24 @@ class Planner:
         for request in (task.table_request for arrangement in arrangements for task in arrangement):
             check_row_memory(request, schema)
         return arrangements, consistency
+
+    @cached_property
+    def _resolved_marginals(self) -> ResolvedMarginals:
+        from tightrope.queries.marginals.group import ResolvedMarginals
+
+        return ResolvedMarginals.from_tables(self.questions, self.table.schema, self.where)
+
+    def _marginal_group(self, budget: Budget) -> MarginalGroup:
+        """Return the group of all tables, with the measurements of the least noise."""
+        if self.bias_check and self.person.column is not None:
+            remedy = "count rows and clamped values in a plan of their own, with a budget_fraction"
+            raise PlanError("bias_check", float(self.bias_check), "0 with marginals", remedy)
+        from tightrope.queries.marginals.group import MarginalGroup
+        from tightrope.release.marginals import select_measurements
+
+        resolved, rows = self._resolved_marginals, declared_bounds(self.person).max_rows
+        noise = select_measurements(resolved.workload, budget, rows)
+        return MarginalGroup.from_noise(resolved, self.person, self.table.schema, noise)
 
     @cached_property
     def _groups_of_one_size(self) -> tuple[QueryGroup, ...]:
@@ -193,6 +221,8 @@ class Planner:
         """Return the half-width of each question alone and with a larger weight; None where it hardly differs."""
         if len(self.questions) == 1:
             return [None]
+        if self.asks_marginals:
+            return [self._table_alone(accuracy, plan.budget) for accuracy in plan.query_accuracies]
         rows = plan.sizes[min(USUAL_SIZE, len(plan.sizes) - 1)]
         both = [
             (accuracy, self._accuracy_alone(question, plan))
@@ -233,6 +263,21 @@ class Planner:
             return None
         alone = replace(plan, tasks=arrangements[index], allocation=allocation, sums=consistency)
         return alone.query_accuracies[0]
+
+    def _table_alone(self, accuracy: Accuracy, budget: Budget) -> dict[str, Any] | None:
+        """Return the half-width of one table of several, and that of counts of its cells with the whole budget."""
+        from tightrope.release.marginals import alone_group
+
+        group = alone_group(declared_bounds(self.person).max_rows, len(accuracy.question.asked.keys or ((),)))
+        try:
+            _, allocation = _allocation_alone(((group,),), budget)
+        except (InputError, InsufficientBudgetError):
+            return None
+        ((selected,),) = allocation.selections
+        width, alone = accuracy.errors_at_size(1)["half_width_95"], float(selected.scalar_table.half_width(CONFIDENCE))
+        weight = accuracy.question.asked.weight
+        same = {"weight": weight, "weighted": width, "others_times": 1.0}  # a larger weight is not considered
+        return {"rows": None, "half_width_95": width, "alone": alone, **same}
 
 
 def noise_multiple(accuracy: Accuracy, alone: Accuracy) -> float:

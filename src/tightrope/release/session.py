@@ -21,6 +21,7 @@ from tightrope.ledger.noise_record import NoiseRecord
 from tightrope.numerics.checks import check_integer
 from tightrope.queries.comparisons import comparison
 from tightrope.queries.options import unwrap_expression
+from tightrope.queries.query import Query
 from tightrope.release.accounts import InMemoryAccount, SessionCharges, SingleUseObject, refuse_release_key
 from tightrope.release.bias_check import bias_check_fraction
 from tightrope.release.build_answers import TableRelease
@@ -66,8 +67,8 @@ from tightrope.tables import Expression, PublicTableSource, attach_public_tables
 
 if TYPE_CHECKING:
     from tightrope.ledger import Limit
+    from tightrope.queries.marginals.question import marginals
     from tightrope.queries.options import Given
-    from tightrope.queries.query import Query
     from tightrope.queries.query_group import QueryGroup
     from tightrope.release.suggest import SuggestedBounds, SuggestedRows
     from tightrope.tables import Table
@@ -396,7 +397,7 @@ class Session(SingleUseObject):
 
     def plan(
         self,
-        questions: Sequence[Query],
+        questions: Sequence[Query | marginals],
         *,
         where: Given | None = None,
         budget_fraction: BudgetFraction = 1,
@@ -426,10 +427,17 @@ class Session(SingleUseObject):
         if budget.total_variation == 0:
             text = "attack_success = 0.5 allows only answers that ignore the data; use a larger value, such as 0.51"
             raise InputError.from_text("budget", text)
+        listed = questions if isinstance(questions, (list, tuple)) else []
+        others = [question for question in listed if not isinstance(question, Query)]
+        queries: Any = questions  # the planner checks their types
+        if others:
+            from tightrope.queries.marginals.group import expand_marginals
+
+            queries = expand_marginals(listed)
         planner = Planner(
             self._table,
             self._person,
-            questions,
+            queries,
             None if where is None else unwrap_expression(where),
             bias_check_fraction(bias_check),
             self._budget,
@@ -437,6 +445,7 @@ class Session(SingleUseObject):
             budget,
             moment_limit_of_budget(self._account),
             comparisons,
+            asks_marginals=bool(others),
         )
         draft = planner.make_draft(margin_of_error, expected_rows)
         if self._account is not None:

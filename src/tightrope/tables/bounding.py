@@ -31,6 +31,7 @@ from tightrope.tables.request import (
     Factor,
     FixedPoint,
     FixedProduct,
+    MarginalRequest,
     Measure,
     Request,
 )
@@ -72,6 +73,15 @@ class ProjectedRows:
         """Return the rows that are in a cell, if the one key column is the cell's number."""
         return self.with_table(self.table.filter(self.table[self.keys[0]].notnull()))
 
+    def with_listed_values(self, given: GivenKeys, name: str, order: Sequence[object]) -> ProjectedRows:
+        """Return the rows with one of the listed values in a key column, replaced by its position in ``order``."""
+        positions = {value: position for position, value in enumerate(order)}
+        given = replace(given, numbers=tuple(positions[key[0]] for key in given.keys))
+        keys = given.to_engine_table()
+        joined = self.table.inner_join(keys, self.table[name].identical_to(keys["key0"]))
+        columns = [keys["number"].name(name) if column == name else self.table[column] for column in self.table.columns]
+        return self.with_table(joined.select(*columns))
+
 
 def used_columns(request: Request) -> tuple[str, ...]:
     """Return the columns of the user's table that a request reads, each once, in a fixed order."""
@@ -107,6 +117,10 @@ def check_listed_keys(request: Request, types: Mapping[str, dt.DataType]) -> Non
     if request.keys is not None and request.by and all(isinstance(term, str) for term in request.by):
         key_types = tuple(types[str(term)] for term in request.by)
         resolve_given_keys(request.keys, tuple(map(str, request.by)), key_types)
+    if isinstance(request, MarginalRequest):
+        for term, values in zip(request.by, request.column_values, strict=True):
+            if isinstance(term, str):
+                resolve_given_keys(zip(values, strict=True), (term,), (types[term],))
 
 
 def project_rows(
@@ -116,7 +130,9 @@ def project_rows(
 
     ``types`` are the source's types, in which keys are given. Contributions have 128 bits if ``wide``. Rows without a
     person, and rows for which the condition is not true, are dropped. With given keys, rows of other keys are dropped
-    and the key columns are replaced by one, the key's number; if the keys are all cells, cells are these numbers.
+    and the key columns are replaced by one, the key's number; if the keys are all cells, cells are these numbers. For a
+    ``MarginalRequest``, rows with a value that is not listed are dropped, and each key column holds the position of its
+    value.
     """
     source, names = filter_source(source, request), tuple(f"key{index}" for index in range(len(request.by)))
     value = request.person_value
@@ -144,14 +160,19 @@ def project_rows(
     if request.bounds.person_column is not None:
         projected = projected.filter(projected["person"].notnull())
     rows = ProjectedRows(projected, names, tuple(values))
-    if request.keys is None or not request.by:
-        return rows, None
-    if request.lists_all_cells:
+    if request.keys is not None and request.lists_all_cells:
         return rows.with_all_cells(), None
     key_types = tuple(
         types[term] if isinstance(term, str) else keys[name].type()
         for name, term in zip(names, request.by, strict=True)
     )
+    if isinstance(request, MarginalRequest):
+        for name, term, key_type, listed in zip(names, request.by, key_types, request.column_values, strict=True):
+            given = resolve_given_keys(zip(listed, strict=True), (str(term),), (key_type,))
+            rows = rows.with_listed_values(given, name, listed)
+        return rows, None
+    if request.keys is None or not request.by:
+        return rows, None
     given = resolve_given_keys(request.keys, tuple(map(str, request.by)), key_types)
     return rows.with_given_keys(given), given
 

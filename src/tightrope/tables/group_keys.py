@@ -57,17 +57,19 @@ def key_sort_order(key: Key) -> tuple[tuple[Any, ...], ...]:
 class GivenKeys:
     """The keys given in a question, sorted, and their values in the engine (None for a key that no row can have).
 
-    ``types`` are the Arrow types of the key columns.
+    ``types`` are the Arrow types of the key columns. ``numbers`` are the keys' numbers; if empty, their indexes.
     """
 
     keys: tuple[Key, ...]
     engine_keys: tuple[Key | None, ...]
     types: tuple[Any, ...]
+    numbers: tuple[int, ...] = ()
 
     def to_engine_table(self) -> ir.Table:
-        """Return an engine table ``key0, key1, ..., number``: keys that rows can have, and their index in ``keys``."""
+        """Return an engine table ``key0, key1, ..., number``: keys that rows can have, and their numbers."""
         pyarrow = load_library("pyarrow")
-        present = [(number, key) for number, key in enumerate(self.engine_keys) if key is not None]
+        numbered = zip(self.numbers or range(len(self.keys)), self.engine_keys, strict=True)
+        present = [(number, key) for number, key in numbered if key is not None]
         columns = {
             f"key{index}": pyarrow.array([key[index] for _, key in present], arrow_type)
             for index, arrow_type in enumerate(self.types)

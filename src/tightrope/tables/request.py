@@ -286,11 +286,48 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
+class MarginalRequest(Request):
+    """The number of rows in each cell of several tables, all of the same rows after bounding.
+
+    ``by`` are the columns of all tables, ``column_values`` the listed values of each; ``keys`` is None. A row with
+    another value in one of the columns is in no table: it is dropped before bounding. ``tables`` are the columns of
+    each table, by position; the totals of a table have the name ``table_name``, cells in row-major order.
+    """
+
+    column_values: tuple[tuple[object, ...], ...] = ()
+    tables: tuple[tuple[int, ...], ...] = ()
+
+    def __post_init__(self) -> None:
+        Request.__post_init__(self)
+        if self.keys is not None or self.person_value is not None or len(self.measures) != 1:
+            raise InputError("keys", self.keys, "left out, with one measure of rows", "give column_values")
+        if len(self.column_values) != len(self.by) or not all(self.column_values):
+            raise InputError("column_values", len(self.column_values), f"values for each of {len(self.by)} columns")
+        for table in self.tables:
+            if not (table == tuple(sorted(set(table))) and all(0 <= column < len(self.by) for column in table)):
+                raise InputError("tables", table, f"different positions below {len(self.by)}, ascending")
+
+    @property
+    def table_sizes(self) -> tuple[int, ...]:
+        """The number of cells of each table."""
+        return tuple(math.prod(len(self.column_values[column]) for column in table) for table in self.tables)
+
+
+def table_name(columns: tuple[int, ...]) -> str:
+    """Return the name of the totals of the table on these columns.
+
+    >>> table_name((0, 3)), table_name(())
+    ('table 0 3', 'table')
+    """
+    return " ".join(["table", *map(str, columns)])
+
+
+@dataclass(frozen=True, slots=True)
 class GroupTotals:
     """The integers of every group: ``values[measure][i]`` belongs to ``keys[i]``.
 
-    Groups are sorted by key, ``None`` first. The integers are exact, private data: noise must be added before they are
-    published.
+    Groups are sorted by key, ``None`` first. Those of a ``MarginalRequest`` have no keys. The integers are exact,
+    private data: noise must be added before they are published.
     """
 
     keys: tuple[tuple[object, ...], ...]

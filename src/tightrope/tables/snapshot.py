@@ -14,12 +14,20 @@ from tightrope.tables import bounding
 from tightrope.tables.backends.column_types import DIGEST, decode_key, person_identity
 from tightrope.tables.backends.registry import backend_for
 from tightrope.tables.bounding import ProjectedRows, check_request, row_bound_decides
-from tightrope.tables.engine_calls import engine_call
+from tightrope.tables.engine_calls import engine_call, load_library
 from tightrope.tables.expressions.expression import Term, engine_column, term_facts
 from tightrope.tables.expressions.tree import SourceRows
 from tightrope.tables.group_keys import Key, key_sort_order
 from tightrope.tables.memory import MAX_ROW_BYTES, check_row_memory, row_memory_bytes
-from tightrope.tables.request import ContributionBounds, DistinctCount, GroupTotals, Measure, Request
+from tightrope.tables.request import (
+    ContributionBounds,
+    DistinctCount,
+    GroupTotals,
+    MarginalRequest,
+    Measure,
+    Request,
+    table_name,
+)
 from tightrope.tables.schema import Schema
 
 if TYPE_CHECKING:
@@ -185,10 +193,18 @@ class OverBoundPersons:
                 rows = bounding.renumber_positions(rows.with_all_cells())
             dropped = projected.with_table(bounding.select_dropped_rows(rows, request.bounds))
             return _compute_totals(self.backend, projected, dropped, request)
+        with self.dropped_rows(projected, request) as own_dropped:
+            return _compute_totals(self.backend, projected, own_dropped, request)
+
+    @contextmanager
+    def dropped_rows(self, projected: ProjectedRows, request: Request) -> Iterator[ProjectedRows | None]:
+        """Yield the rows that bounding drops, for one request by itself; None if each row is a person."""
+        if request.bounds.person_column is None:
+            yield None
+            return
         with self._copy_rows(projected, request) as rows:
             ordered = bounding.order_rows_of_persons(rows)
-            dropped = projected.with_table(bounding.select_dropped_rows(ordered, request.bounds))
-            return _compute_totals(self.backend, projected, dropped, request)
+            yield projected.with_table(bounding.select_dropped_rows(ordered, request.bounds))
 
     @contextmanager
     def _copy_rows(self, projected: ProjectedRows, request: Request) -> Iterator[ProjectedRows]:
@@ -231,6 +247,8 @@ def collect_totals(
     projected, given = engine_call(
         "prepare the columns of a question", lambda: bounding.project_rows(source, types, request, wide=wide)
     )
+    if isinstance(request, MarginalRequest):
+        return _marginal_totals(projected, over_bound, request)
     if request.row_count_steps:
         # Count persons by the number of steps that their number of rows reaches.
         row_counts = projected.table.group_by("person").agg(own_rows=projected.table.count())
@@ -261,6 +279,48 @@ def collect_totals(
         full_key = tuple(column.get(entry, entry) for column, entry in zip(texts, key, strict=True))
         decoded[tuple(map(decode_key, full_key, kinds))] = totals_of_key
     return _arrange_groups(sorted(decoded, key=key_sort_order), decoded, request)
+
+
+MAX_TABLES_PER_QUERY = 50
+"""Maximum number of tables of counts that one query computes."""
+
+
+def _marginal_totals(projected: ProjectedRows, over_bound: OverBoundPersons, request: MarginalRequest) -> GroupTotals:
+    """Return the cells of each table. The rows are read once, to count all combinations of values that occur."""
+    backend, step = over_bound.backend, "count the combinations of values"
+    with over_bound.dropped_rows(projected, request) as dropped:
+        combinations = engine_call(step, lambda: _totals_without_dropped(projected, dropped, request))
+        with backend_for(backend).materialize_table(step, backend, combinations) as counted:
+            return _add_up_tables(backend, projected.with_table(counted), request)
+
+
+def _add_up_tables(backend: BaseBackend, counted: ProjectedRows, request: MarginalRequest) -> GroupTotals:
+    """Return the cells of each table from the counts (column ``total0``) of all combinations of values."""
+    numbered, counts = list(enumerate(request.tables)), [[0] * size for size in request.table_sizes]
+    for first in range(0, len(numbered), MAX_TABLES_PER_QUERY):
+        some = numbered[first : first + MAX_TABLES_PER_QUERY]
+        parts = [_cells_of_table(counted, request, *one) for one in some]
+        columns = _read_columns(backend, "add up the cells", reduce(_append_rows, parts))
+        for part, cell, total in zip(columns["part"], columns["cell"], columns["total"], strict=True):
+            counts[part][cell] += int(total)
+    return GroupTotals(
+        (), {table_name(table): tuple(cells) for table, cells in zip(request.tables, counts, strict=True)}
+    )
+
+
+def _cells_of_table(counted: ProjectedRows, request: MarginalRequest, number: int, table: tuple[int, ...]) -> ir.Table:
+    """Return the number of rows in each cell of one table, by the cell's position, without empty cells."""
+    ibis, rows = load_library("ibis"), counted.table
+    cell = ibis.literal(0, "int64")
+    for column in table:
+        cell = cell * len(request.column_values[column]) + rows[counted.keys[column]].cast("int64")
+    cells = rows.select(cell=cell.cast("int64"), total=rows["total0"])
+    sums = cells.group_by("cell").agg(total=cells["total"].sum().cast(bounding.WIDE_TOTAL))
+    return sums.select(part=ibis.literal(number, "int64"), cell=sums["cell"], total=sums["total"])
+
+
+def _append_rows(first: ir.Table, second: ir.Table) -> ir.Table:
+    return first.union(second, distinct=False)
 
 
 def _texts_by_digest(

@@ -36,6 +36,8 @@ COUNT_STATISTICS = (
     "rows by cell",
 )
 """Statistics to which a row adds one or zero."""
+MARGINAL_STATISTICS = "rows by cell of a table", "differences of rows by cell of a table"
+"""Statistics of the integers of ``marginals``, of which a row changes several by one (``verify.marginals``)."""
 CELL_STATISTICS = "rows by block", "rows by cell"
 """Statistics for which one person's rows may fall into the cells in any way."""
 SUM_STATISTICS = "sum", "sum of ", "sum of squares of ", "sum of products of "
@@ -93,7 +95,8 @@ def contribution_claims(mechanisms: Sequence[Mechanism], neighbors: Mechanism) -
     rows: dict[str, set[int]] = {}
     row_limits: dict[str, set[str]] = {}
     for mechanism in mechanisms:
-        for answer in () if covers_all_groups(mechanism) else mechanism["answers"]:
+        is_checked_here = not (covers_all_groups(mechanism) or mechanism["statistic"] in MARGINAL_STATISTICS)
+        for answer in mechanism["answers"] if is_checked_here else ():
             rows.setdefault(answer, set()).add(mechanism["rows"])
             limits = [
                 mechanism["by"],
@@ -112,7 +115,7 @@ def contribution_claims(mechanisms: Sequence[Mechanism], neighbors: Mechanism) -
         name = f"mechanisms[{index}]"
         if covers_all_groups(mechanism):
             yield from _bias_count_claims(name, mechanism, rows, set_sizes[id(mechanism)])
-        else:
+        elif mechanism["statistic"] not in MARGINAL_STATISTICS:
             yield from _row_limit_claims(name, mechanism, neighbors, set_sizes[id(mechanism)])
             yield from _sensitivity_claims(name, mechanism)
     for group in groups:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from itertools import combinations, starmap
@@ -21,7 +21,14 @@ from tightrope.verify.claims import (
     require_affordable,
     unchecked_claim,
 )
-from tightrope.verify.contributions import BIAS_COUNT, CELL_STATISTICS, covers_all_groups, exclusive_set_sizes
+from tightrope.verify.contributions import (
+    BIAS_COUNT,
+    CELL_STATISTICS,
+    MARGINAL_STATISTICS,
+    covers_all_groups,
+    exclusive_set_sizes,
+)
+from tightrope.verify.marginals import marginal_table_claims
 from tightrope.verify.releases import noise_of_mechanism
 
 SUM_TOLERANCE = 1e-12
@@ -58,6 +65,12 @@ def findings_claims(data: dict[str, Any]) -> list[Claim]:
     why = "the privacy loss of a report follows from the mechanism's whole table, which findings do not contain"
     claims.append(Claim("privacy.epsilon", repr(privacy["epsilon"]), why, OPEN))
     return [*claims, unchecked_claim("estimates, effort, confidence, title", "the results: not a privacy claim")]
+
+
+ANSWER_CLAIMS_BY_PART: dict[str, Callable[[dict[str, Any]], Iterator[Claim]]] = {
+    "marginals": marginal_table_claims,
+}
+"""Claims of the answers to which a part of the certificate applies."""
 
 
 class AnswerNumbers(NamedTuple):
@@ -170,6 +183,7 @@ def answers_claims(data: dict[str, Any]) -> Iterator[Claim]:
         raise BrokenError("two answers with the same name")
     consistent = data["certificate"].get("consistent", [])
     fitted = {name for fit in consistent for name in fit["answers"]}
+    tables = {table["answer"] for table in data["certificate"].get("marginals", {"tables": []})["tables"]}
     outside = [
         name
         for name, answer in answers.items()  # a suppressed answer has no value
@@ -177,9 +191,14 @@ def answers_claims(data: dict[str, Any]) -> Iterator[Claim]:
     ]
     yield equality_claim("answers: values outside of their intervals", outside, [])
     misreported = [
-        name for name, answer in answers.items() if any("noisy" in row for row in answer["rows"]) != (name in fitted)
+        name
+        for name, answer in answers.items()
+        if any("noisy" in row for row in answer["rows"]) != (name in fitted) and name not in tables
     ]
     yield equality_claim("answers: moved, and not by what the certificate says", misreported, [])
+    for part, part_claims in ANSWER_CLAIMS_BY_PART.items():
+        if part in data["certificate"]:
+            yield from part_claims(data)
     for fit in consistent:
         names = ", ".join(map(ascii, fit["answers"]))
         numbers = ConsistentNumbers.from_answers(answers, fit)
@@ -217,7 +236,7 @@ def answer_noise_claims(data: dict[str, Any]) -> Iterator[Claim]:
         yield equality_claim(f"mechanisms[{index}]: answers state noise of {computed[1]:.6g} on average", matches, True)
         for name in mechanism["answers"]:
             errors[name].append(computed)
-            if not covers_all_groups(mechanism):
+            if not covers_all_groups(mechanism) and mechanism["statistic"] not in MARGINAL_STATISTICS:
                 claim_name, size = f"mechanisms[{index}]: rows and groups of a person", set_sizes[id(mechanism)]
                 yield _person_bounds_claim(claim_name, mechanism, answers[name], size)
     for number, (name, computed_errors) in enumerate(errors.items()):

@@ -209,6 +209,17 @@ CONSISTENT = table_form({
     "divided_by": list_form(list_form(integer_form(0, 1 << 20), 0, 100), 2, 100),
     "variances": list_form(SHORT_DECIMAL, 2, 100), "statement": text_form,
 })  # fmt: skip
+POSITIONS = list_form(integer_form(0, 1 << 10), 0, 100)
+MARGINALS = table_form({
+    "columns": list_form(text_form, 1, 100), "sizes": list_form(integer_form(2, 1 << 20), 1, 100),
+    "tables": list_form(table_form({
+        "answer": text_form, "columns": POSITIONS, "weight": FRACTION, "half_width_95": NONNEGATIVE,
+    }), 1, MAX_LISTED),
+    "measurements": list_form(table_form({
+        "mechanism": COUNT, "columns": POSITIONS, "differences": POSITIONS, "precision": FRACTION,
+    }), 1, MAX_LISTED),
+    "gap": NONNEGATIVE, "statement": text_form,
+})  # fmt: skip
 RELEASE = table_form(
     {
         "document": choice_form("release certificate"), "version": choice_form(1, 2, 3, 4), "epsilon": NONNEGATIVE,
@@ -229,7 +240,7 @@ RELEASE = table_form(
     },
     {
         "entry": any_form, "public_tables": any_form, "consistent": list_form(CONSISTENT, 0, 100),
-        "tables": list_form(SHARED_TABLE, 1, MAX_LISTED),
+        "tables": list_form(SHARED_TABLE, 1, MAX_LISTED), "marginals": MARGINALS,
     },
 )  # fmt: skip
 NOISE_USED = table_form({
@@ -246,7 +257,10 @@ RESULT = table_form(
         "document": choice_form("release result"), "version": choice_form(1, 2), "title": optional_form(text_form),
         "answers": list_form(ANSWER, 1, MAX_LISTED), "certificate": RELEASE,
     },
-    {"bias": any_form, "about": any_form, "comparisons": any_form},
+    {
+        "bias": any_form, "about": any_form, "comparisons": any_form,
+        "measured": list_form(list_form(integer_form(-MAX_INTEGER)), 1, MAX_LISTED),
+    },
 )  # fmt: skip
 
 MULTIPLIER = table_form({

@@ -24,8 +24,9 @@ from tightrope.verify.claims import (
     unchecked_claim,
     upper_bound_claim,
 )
-from tightrope.verify.contributions import contribution_claims
+from tightrope.verify.contributions import MARGINAL_STATISTICS, contribution_claims
 from tightrope.verify.loss_grid import Curve, Grid, GridDistribution
+from tightrope.verify.marginals import marginal_claims
 from tightrope.verify.releases import Composition, choice_claims, chosen_answer_claims
 
 GRID_EXPONENTS = (6, 8, 10, 12)
@@ -42,6 +43,10 @@ EPSILON_TOLERANCE = 1e-11
 """Tolerance of ε: a bound is also accepted if it is proven at ε plus this."""
 VARIANCE_TOLERANCE = 1e-5
 """Relative tolerance of a variance, which is stated to six digits."""
+CLAIMS_BY_PART: dict[str, Callable[..., Iterator[Claim]]] = {
+    "marginals": marginal_claims,
+}
+"""Claims of parts that a certificate may have; those of measurements are due if the statistic is of that part."""
 Ends = tuple[Curve, Curve]
 """A lower and an upper bound on a profile."""
 
@@ -173,6 +178,10 @@ def _parameter_claims(data: dict[str, Any], composition: Composition) -> Iterato
         yield equality_claim(f"{name}.table is unimodal", composition.noises[id(mechanism)].is_unimodal, True)
         yield from choice_claims(name, mechanism, composition.noises[id(mechanism)])
     yield from chosen_answer_claims(data["mechanisms"])
+    has_marginals = any(mechanism["statistic"] in MARGINAL_STATISTICS for mechanism in data["mechanisms"])
+    for part, part_claims in CLAIMS_BY_PART.items():
+        if part in data or has_marginals:
+            yield from part_claims(data, lambda mechanism: composition.noises[id(mechanism)].mean_squared)
     # Answers that were made consistent have the weights of the noise that ran.
     for index, fit in enumerate(data.get("consistent", [])):
         for number, (name, stated) in enumerate(zip(fit["answers"], fit["variances"], strict=True)):

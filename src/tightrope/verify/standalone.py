@@ -20,6 +20,7 @@ ORDER = (
     "tables",
     "contributions",
     "releases",
+    "marginals",
     "promises",
     "noises",
     "accounts",
@@ -32,8 +33,9 @@ HEAD = '''"""Verifies a Tightrope document: python check.py FILE. Needs only Pyt
 
 from __future__ import annotations
 '''
-BY_KIND, BY_PART = ("CLAIMS_BY_KIND", "FORMS", "FORMER_KEYS"), ("PROFILE_MAKERS", "CLAIMS_BY_FIELD")
-"""Tables by the kind of a document, and by the mechanism of a step or a rare field."""
+BY_KIND = "CLAIMS_BY_KIND", "FORMS", "FORMER_KEYS"
+BY_PART = "PROFILE_MAKERS", "CLAIMS_BY_FIELD", "CLAIMS_BY_PART", "ANSWER_CLAIMS_BY_PART"
+"""Tables by the kind of a document, and by the mechanism of a step, a rare field or a part of a certificate."""
 
 
 DOCSTRING_OF_NOTHING = re.compile(r'^"""(?:[^"]|"(?!""))*"""\n(?:#[^\n]*\n|\s*\n)*(?=""")', re.MULTILINE)
@@ -139,8 +141,9 @@ def standalone_text(document: str | None = None) -> str:
         return whole
     kind, data, _ = parse_document(document)
     steps = data["steps"] if kind == "account" else []
-    mechanisms = data.get("certificate", data).get("mechanisms", ())
-    rare_fields = {"disjoint"} if any(one.get("disjoint") is not None for one in mechanisms) else set[str]()
+    certificate = data.get("certificate", data)
+    has_disjoint = any(one.get("disjoint") is not None for one in certificate.get("mechanisms", ()))
+    rare_fields = ({"disjoint"} if has_disjoint else set[str]()) | ({"marginals"} & set(certificate))
     parts = frozenset({"gaussian", *(step["mechanism"] for step in steps), *rare_fields})
     return NeededParts(kind, parts).keep_in(whole)
 

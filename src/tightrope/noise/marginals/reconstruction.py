@@ -245,6 +245,8 @@ CHERNOFF_RATES = (0.25, 0.5, 1.0, 1.1, 1.5, 2.0, 2.7, 4.0, 8.0)
 """Chernoff's bounds are tried at these rates, over the standard deviation."""
 MOST_UNCERTAIN = 2e-3
 """If more of the allowed probability than this is unaccounted for, Chernoff's bound is used."""
+EXPECTATION_TERMS = 4_000
+"""Terms of the series of E|error|; those beyond change it by less than 2 L / (4 π² · 4,000) < 10⁻³ deviations."""
 WIDTH_TOLERANCE = 1e-5
 """Relative precision of the half-width."""
 
@@ -266,6 +268,23 @@ def half_width(terms: Sequence[NoiseTerm], tables: Sequence[NoiseTable], outside
     if not math.isfinite(width):
         raise PrecisionError("the error of a cell cannot be bounded: the tail of its noise is too heavy")
     return width
+
+
+def expected_error(terms: Sequence[NoiseTerm], tables: Sequence[NoiseTable]) -> float:
+    """Return E|error| of a cell, within 10⁻³ of its standard deviation; that itself, which is larger, if noise is wide.
+
+    The Fourier series of the distance from the nearest multiple of the period L, L/4 − 2L/π² Σ cos(2πky/L)/k² over odd
+    k, has the expectation of the same series with E cos in place of cos.
+    """
+    deviation = math.sqrt(math.fsum(_term_variance(term, tables) for term in terms))
+    if not deviation > 0:
+        return 0.0
+    period = PERIOD * deviation
+    odd = np.arange(1, 2 * EXPECTATION_TERMS, 2, dtype=np.float64)
+    product = _characteristic_product(terms, tables, np.asarray(odd * (2 * math.pi / period)))
+    if product is None:
+        return deviation
+    return min(deviation, period / 4 - 2 * period / math.pi**2 * float(np.sum(product[0] / odd**2)))
 
 
 def _series_half_width(

@@ -1,0 +1,1 @@
+"""The question ``marginals``: all tables of counts of several columns, consistent with each other."""

@@ -1,0 +1,126 @@
+"""The question ``marginals``: which tables it makes, the values of its columns, and what it refuses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import tightrope as tr
+from tightrope.errors import PlanError, SchemaError
+from tightrope.queries.marginals.group import ResolvedMarginals
+from tightrope.tables.schema import Column, Schema
+
+SCHEMA = Schema(
+    (
+        Column("sex", "text"),
+        Column("age", "integer"),
+        Column("ok", "boolean"),
+        Column("day", "date"),
+        Column("income", "number"),
+    )
+)
+KEYS = {"sex": ["F", "M"], "age": [1, 2, 3]}
+
+
+def resolve(question: tr.marginals) -> ResolvedMarginals:
+    return ResolvedMarginals.from_tables(question.make_tables(), SCHEMA, None)
+
+
+def test_orders_give_every_table_of_so_many_columns():
+    tables = tr.marginals(["sex", "age", "ok"], keys=KEYS).make_tables()
+    assert [table.asked.name for table in tables] == [
+        "marginals",
+        "marginals_by_sex",
+        "marginals_by_age",
+        "marginals_by_ok",
+        "marginals_by_sex_age",
+        "marginals_by_sex_ok",
+        "marginals_by_age_ok",
+    ]
+    assert [table.positions for table in tr.marginals(["sex", "age"], orders=[2], keys=KEYS).make_tables()] == [(0, 1)]
+
+
+def test_listed_tables_have_their_own_columns_and_name():
+    question = tr.marginals(of=[["age", "sex"], ["ok"]], keys=KEYS, name="people", where="age > 0", title="People")
+    first, second = question.make_tables()
+    assert (first.asked.name, second.asked.name) == ("people_by_age_sex", "people_by_ok")
+    assert str(first) == "number of rows by age, sex where age > 0"
+    assert first.asked.reader_texts["title"] == "People, by age, sex"
+
+
+def test_values_are_listed_or_follow_from_the_schema():
+    columns: list[Any] = ["sex", "ok", {"month": "month(day)"}, {"band": "cut(income, [0, 100])"}, "age"]
+    resolved = resolve(tr.marginals(columns, keys={"sex": ["F", "M"]}, bounds={"age": (17, 19)}))
+    assert resolved.column_values == (
+        ("F", "M"),
+        (None, False, True),
+        (None, *range(1, 13)),
+        (None, 0, 100),
+        (17, 18, 19),
+    )
+    assert str(resolved.terms[-1]) == "clip(age, 17, 19)"
+    assert resolved.workload.sizes == (2, 3, 13, 3, 3)
+    assert resolved.tables[6].asked.keys == tuple((a, b) for a in ("F", "M") for b in (None, False, True))
+
+
+def test_weights_are_those_of_the_tables():
+    by_table = resolve(tr.marginals(["sex", "age"], keys=KEYS, weight="tables"))
+    assert by_table.workload.weights == (1, 1, 1, 1)
+    assert resolve(tr.marginals(["sex", "age"], keys=KEYS)).workload.weights == (1, 2, 3, 6)
+    numbers = resolve(tr.marginals(of=[["sex"], ["age"]], keys=KEYS, weights=[1, 0.5]))
+    assert numbers.workload.weights == (1, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("options", "parameter"),
+    [
+        ({"columns": []}, "columns"),
+        ({"columns": ["sex", "sex"]}, "by"),
+        ({"columns": ["sex"], "orders": (0, 1, 2)}, "orders"),
+        ({"columns": ["sex"], "orders": ()}, "orders"),
+        ({"columns": ["sex"], "orders": [True]}, "orders"),
+        ({"of": [["sex"], ["sex"]]}, "of"),
+        ({"of": [["sex", "sex"]]}, "of"),
+        ({"columns": ["age"], "of": [["sex"]]}, "of"),
+        ({"of": "sex"}, "columns"),
+        ({"of": [["sex"]], "keys": {"age": [1]}}, "keys"),
+        ({"of": [["sex"]], "keys": ["F", "M"]}, "keys"),
+        ({"of": [["sex"]], "keys": {"sex": "FM"}}, "keys of sex"),
+        ({"of": [["age"]], "bounds": {"age": (0, 0)}}, "bounds of age"),
+        ({"of": [["age"]], "bounds": {"age": (0.5, 3)}}, "bounds of age"),
+        ({"of": [["age"]], "bounds": {"age": (0, 9)}, "keys": {"age": [1, 2]}}, "bounds"),
+        ({"of": [["sex"]], "weight": "all"}, "weight"),
+        ({"of": [["sex"]], "weights": [1, 2]}, "weights"),
+        ({"of": [["sex"]], "weights": [float("nan")]}, "weights"),
+        ({"of": [["sex"]], "name": " "}, "name"),
+        ({"of": [["sex"]], "where": 3}, "where"),
+        ({"of": [["sex"]], "margin_of_error": -1}, "margin_of_error"),
+    ],
+)
+def test_invalid_parameters_are_named(options: dict[str, Any], parameter: str):
+    with pytest.raises(PlanError) as caught:
+        tr.marginals(**options)
+    assert caught.value.name == parameter
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "parameter"),
+    [
+        ({"of": [["sex"]]}, PlanError, "keys of marginals"),
+        ({"of": [["sex"]], "keys": {"sex": ["F"]}}, PlanError, "keys of marginals"),
+        ({"of": [["sex"]], "keys": {"sex": [1, 2]}}, SchemaError, "key of marginals"),
+        ({"of": [["sex"]], "bounds": {"sex": (1, 2)}}, PlanError, "bounds of sex of marginals"),
+        ({"of": [["city"]], "keys": {"city": ["a", "b"]}}, SchemaError, "column of marginals"),
+        ({"columns": ["age", "x"], "keys": {"age": range(1000), "x": range(1000)}}, SchemaError, "column of marginals"),
+        (
+            {"columns": ["age", "income"], "keys": {"age": range(999), "income": range(999)}},
+            PlanError,
+            "orders of marginals",
+        ),
+    ],
+)
+def test_values_must_fit_the_schema(options: dict[str, Any], error: type[Exception], parameter: str):
+    with pytest.raises(error) as caught:
+        resolve(tr.marginals(**options))
+    assert caught.value.name == parameter  # type: ignore[attr-defined]
