@@ -138,8 +138,11 @@ def _print_result(document: PlannedRelease, forecast: LedgerForecast, path: str)
     echo_lines(*(_unused_rows_warning(document, path) or row_bound_lines(document)))
     echo_lines(document.attacker, neighbors_text(document.neighbors))
     shared = shared_answer_notes(document.answers)
-    for answer in document.answers:
-        _show_answer(answer, document, shared)
+    if document.answers[0].kind == "marginals":
+        _show_tables(document.answers)
+    else:
+        for answer in document.answers:
+            _show_answer(answer, document, shared)
     if shared:
         echo_heading("All answers")
         echo_lines(*(f"note: {note}" for note in shared))
@@ -210,6 +213,21 @@ def _show_answer(answer: PlannedAnswer, document: PlannedRelease, shared: Sequen
         print_table(*(columns, rows), left=0)
     echo_lines(*(line for line in [alone_text(answer)] if line))
     echo_lines(*(f"note: {note}" for note in answer.notes if note not in shared))
+
+
+def _show_tables(tables: Sequence[PlannedAnswer]) -> None:
+    """Print the margin of error of each table of ``marginals``, next to what it would be alone."""
+    echo_heading("Tables that add up to each other" if len(tables) > 1 else displayed_title(tables[0]))
+    echo_lines(f"{meaning_text(tables[0].meaning, tables[0].over)}.")
+    rows = [
+        [
+            escape_control_chars(table.name),
+            significant_text(table.error.half_width_95 or 0.0, 3, UP),
+            "" if table.alone is None else significant_text(table.alone.alone, 3, UP),
+        ]
+        for table in tables
+    ]
+    print_table(["answer", "95 % margin of error ±", "as the only question ±"], rows)
 
 
 def _show_budgets(table: Sequence[BudgetRow], title: str | None) -> None:

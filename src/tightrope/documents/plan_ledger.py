@@ -63,6 +63,7 @@ class _PlanNames(Part, frozen=True, kw_only=True):
     ledger: _LedgerNames = _LedgerNames()
     question: Any = None
     comparison: Any = None
+    marginals: Any = None
 
 
 class LedgerPlace(NamedTuple):

@@ -38,6 +38,7 @@ from tightrope.release.plan_sections import (
     ComparisonSection,
     FurtherLimit,
     LedgerSection,
+    MarginalsSection,
     PrivacyUnitSection,
     PublicTableSection,
     SourceSection,
@@ -48,6 +49,7 @@ from tightrope.tables import PublicTableSource, Table, open_on_spark, open_sourc
 
 if TYPE_CHECKING:
     from tightrope.ledger import Account, Limit
+    from tightrope.queries.marginals import question as marginals_module
 
 QUERY_KINDS = {
     "count": "count",
@@ -90,6 +92,7 @@ def register_query_kind(kind: type[Query]) -> None:
 
 SHORT_KINDS = {"max": "maximum", "min": "minimum"}
 """Names of other programs for kinds of questions."""
+QUESTION_ADVICE = "write [[question]] with double brackets, once or more"
 MEDIAN = "median"
 """The kind of a quantile question without ``q``."""
 MEDIAN_ADVICE = 'a median has no q; for another quantile use kind = "quantile"'
@@ -119,15 +122,28 @@ class PlanDocument(Part, frozen=True, kw_only=True):
     question: Annotated[
         tuple[dict[str, Any], ...],
         Meta(min_length=1),
-        missing_field_tip("write [[question]] with double brackets, once or more"),
-    ]
+        missing_field_tip(QUESTION_ADVICE),
+    ] = ()
+    marginals: tuple[MarginalsSection, ...] = ()
 
     comparison: tuple[ComparisonSection, ...] = ()
 
     def __post_init__(self) -> None:
+        if not (self.question or self.marginals):
+            raise InputError.from_text("question", f"missing; {QUESTION_ADVICE}")
         queries = self.make_queries()
+        if self.marginals:
+            self.make_marginals()
         if self.comparison:
             self.make_comparisons(queries)
+
+    def make_marginals(self) -> tuple[marginals_module.marginals, ...]:
+        """Return the questions ``marginals``; raises ``InputError`` with the place of an invalid one."""
+        tables = []
+        for number, section in enumerate(self.marginals, start=1):
+            with reword_key_errors(f"marginals {number}"):
+                tables.append(section.to_question())
+        return tuple(tables)
 
     def make_comparisons(self, queries: Sequence[Query]) -> tuple[comparisons.comparison, ...]:
         """Return the comparisons of the answers; raises ``InputError`` with the place of an invalid one."""
@@ -345,7 +361,7 @@ class PlanFile:
         with reword_key_errors("", self._key_columns):
             where, questions = self.document.where, self.document.make_queries()
             return session.plan(
-                questions,
+                [*questions, *self.document.make_marginals()] if self.document.marginals else questions,
                 where=where,
                 budget_fraction=budget_section.budget_fraction,
                 expected_rows=expected_rows,
@@ -377,7 +393,7 @@ def parse_plan_document(tables: Mapping[str, Any]) -> PlanDocument:
     # a missing section is parsed as an empty one, so that the error names the required key
     sections = {**tables, **{name: tables.get(name, {}) for name in REQUIRED_SECTIONS}}
     plain_sections: dict[str, Any] = {
-        name: _plain_values(sections[name]) for name in ("question", "comparison") if name in sections
+        name: _plain_values(sections[name]) for name in ("question", "marginals", "comparison") if name in sections
     }
     return PLAN_FILE.convert_data({**sections, **plain_sections}, PlanDocument)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import PurePath
 from types import MappingProxyType
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from msgspec import Meta
 
@@ -27,6 +27,9 @@ from tightrope.tables import Dialect
 from tightrope.tables.backends import postgres
 from tightrope.tables.schema import Column, Schema
 from tightrope.tables.sources.csv import is_csv_path
+
+if TYPE_CHECKING:
+    from tightrope.queries.marginals.question import marginals
 
 UNIT_ADVICE = (
     'set column = "..." (the column that identifies the person of each row), or each_row = true (every row is a '
@@ -230,6 +233,36 @@ class ComparisonSection(Part, frozen=True, kw_only=True):
         return comparison(
             self.kind, self.first, self.second, self.between or {}, name=self.name, title=self.title,
             description=self.description, unit=self.unit, round_to=self.round_to,
+        )  # fmt: skip
+
+
+class MarginalsSection(Part, frozen=True, kw_only=True):
+    """All tables of counts of some columns (``tr.marginals``)."""
+
+    columns: Annotated[Text | tuple[Text | dict[str, Text], ...], missing_field_tip('say columns = ["sex"]')] | None = (
+        None
+    )
+    orders: tuple[int, ...] = (0, 1, 2)
+    of: tuple[tuple[Text, ...], ...] | None = None
+    keys: Annotated[dict[str, tuple[Any, ...]], missing_field_tip('say keys.sex = ["F", "M"]')] | None = None
+    bounds: Annotated[dict[str, tuple[int, ...]], missing_field_tip("say bounds.age = [0, 99]")] | None = None
+    weight: Literal["cells", "tables"] = "cells"
+    weights: tuple[float, ...] | None = None
+    where: Text | None = None
+    margin_of_error: float | Text | None = None
+    name: Text = "marginals"
+    title: Text | None = None
+    description: Text | None = None
+    unit: Text | None = None
+
+    def to_question(self) -> marginals:
+        """Return the question; raises ``PlanError`` if it is invalid."""
+        from tightrope.queries.marginals.question import marginals
+
+        return marginals(
+            self.columns, orders=self.orders, of=self.of, keys=self.keys, bounds=self.bounds, weight=self.weight,
+            weights=self.weights, where=self.where, margin_of_error=self.margin_of_error, name=self.name,
+            title=self.title, description=self.description, unit=self.unit,
         )  # fmt: skip
 
 

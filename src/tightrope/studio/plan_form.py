@@ -261,6 +261,9 @@ def open_editor_state(given: str, out: str | None, *, table: str | None = None) 
             raise InputError("table", table, "left out with a plan", "the plan names its table")
         path = Path(given)
         file = load_plan_file(path)
+        if file.document.marginals:
+            text = "it has [[marginals]], which the editor cannot show; edit the plan in a text editor"
+            raise InputError.from_text("plan", text)
         target = path.with_name(f"{path.stem}-studio.toml") if out is None else Path(out)
         if target.absolute().parent != path.absolute().parent:
             raise InputError("out", str(target), f"a file in {path.parent}", "paths in a plan are relative to it")
