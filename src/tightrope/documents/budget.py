@@ -110,7 +110,7 @@ class Budget:
         elif attack_success is not None:
             success = _checked_between("attack_success", attack_success, "0.5", "1")
             all_points.append((Decimal(0), EXACT.subtract(exact_decimal_product(Decimal(2), success), Decimal(1))))
-        rates = _checked_rates(attack_rates)
+        rates = () if attack_rates is None else _checked_rates(attack_rates)
         all_points += [_point_of_rates(*pair) for pair in rates]
         if not all_points:
             raise InputError("budget", None, EXPECTED_ARGUMENTS, "try Budget(epsilon=1, delta=1e-8)")
@@ -316,11 +316,11 @@ def _checked_points(points: Sequence[tuple[Number, Number]] | None) -> list[Poin
     return checked
 
 
-def _checked_rates(pairs: Sequence[tuple[Number, Number]] | None) -> tuple[Point, ...]:
-    if pairs is not None and not (isinstance(pairs, (list, tuple)) and len(pairs) > 0):
+def _checked_rates(pairs: Sequence[tuple[Number, Number]]) -> tuple[Point, ...]:
+    if not (isinstance(pairs, (list, tuple)) and len(pairs) > 0):
         raise InputError("attack_rates", pairs, "a list of at least one pair (false_positive_rate, true_positive_rate)")
     checked = []
-    for pair in pairs or ():
+    for pair in pairs:
         if not isinstance(pair, (tuple, list)) or len(pair) != 2:
             raise InputError("attack_rates", pair, "pairs (false_positive_rate, true_positive_rate)")
         false_positive, true_positive = (exact_decimal("attack_rates", rate) for rate in pair)

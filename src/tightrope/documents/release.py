@@ -575,12 +575,6 @@ class ReleaseResult(Part, frozen=True, kw_only=True):
         """The answers, then the comparisons."""
         return self.answers + self.comparisons
 
-    @property
-    def charged_measures(self) -> tuple[str, ...]:
-        """The measures, besides the value and its interval, that at least one record has."""
-        records = [record for answer in self.answers_and_comparisons for record in answer.rows]
-        return tuple(name for name in PAID if any(name in record for record in records))
-
 
 def read_certificate(text: str) -> ReleaseCertificate:
     """Return the certificate in a JSON text; raises ``InputError`` with the path of the problem."""
@@ -624,7 +618,7 @@ def results_columns(result: ReleaseResult, *, show_dates: bool = False) -> dict[
         STATISTIC: [titles[answer.name] for answer, _ in rows],
         **{column: values_of(name) for column, name in _key_columns(result).items()},
         **_measure_columns(rows, show_dates=show_dates),
-        **{name: values_of(name) for name in result.charged_measures},
+        **{name: values_of(name) for name in PAID if any(name in record for _, record in rows)},
         **({MISSING: missing} if any(missing) else {}),
     }
 

@@ -96,7 +96,8 @@ class FloatWeights:
             return LossCells.from_atoms(logs - log_q, p, lost, lost)
         starts = np.arange(0, len(p), -(-len(p) // MOST_ATOMS))
         losses = logs - log_q
-        if self._is_log_concave:  # then losses are ascending
+        is_log_concave = np.all(np.diff(self._two_sided_probabilities[1], 2) <= NARROWEST_CELL)  # up to rounding
+        if is_log_concave:  # then losses are ascending
             lower, upper = losses[starts], losses[np.append(starts[1:], len(losses)) - 1]
         else:
             lower, upper = np.minimum.reduceat(losses, starts), np.maximum.reduceat(losses, starts)
@@ -118,11 +119,6 @@ class FloatWeights:
             1 + offsets // self.tail_width
         )
         return probabilities, logs, np.concatenate([logs, log_continued])[shift:], 0.0
-
-    @cached_property
-    def _is_log_concave(self) -> bool:
-        """True if the logarithms are concave, up to rounding."""
-        return bool(np.all(np.diff(self._two_sided_probabilities[1], 2) <= NARROWEST_CELL))
 
     @cached_property
     def _two_sided_probabilities(self) -> tuple[Floats, Floats]:

@@ -265,7 +265,8 @@ def _with_shared_statistics(
 
 def _sharing_key(question: Query, vector: NoisyStatistic) -> object:
     """Return a key that is equal for vectors of equal integers, or None for a vector that is not shared."""
-    is_separate = question.adds_up or question.boxes or vector.over_all_groups or vector.needs_own_draw
+    has_own_draw = vector.choice is not None or vector.block is not None or vector.disjoint_set is not None
+    is_separate = question.adds_up or question.boxes or vector.over_all_groups or has_own_draw
     if is_separate or vector.counts_rows:
         return None
     measure = vector.measure

@@ -104,11 +104,6 @@ class NoisyStatistic:
         return self.measure.column is None and not self.over_all_groups
 
     @property
-    def needs_own_draw(self) -> bool:
-        """Return whether the vector is a choice, a count of cells, or one of a disjoint set."""
-        return self.choice is not None or self.block is not None or self.disjoint_set is not None
-
-    @property
     def step_size(self) -> float:
         """The value of one integer step in natural units."""
         return float(self.exact_step)

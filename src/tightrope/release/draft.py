@@ -64,7 +64,6 @@ if TYPE_CHECKING:
     from tightrope.release.marginals import MarginalFit
     from tightrope.release.planner import Planner
     from tightrope.tables import PublicTable
-    from tightrope.tables.schema import Kind
 
 Tasks = tuple[QueryGroup, ...]
 """The query groups of a plan: the table is read once for each."""
@@ -236,12 +235,14 @@ class NoisePlan:
 
         Questions without such answers are left out.
         """
+        if all(task.alternative is None for task in self.tasks):
+            return {}
         sets = by_alternative(
             [CompositionGroup((), SplitBounds(1, 1, 1), alternative=task.alternative) for task in self.tasks],
             [task.ordered_queries for task in self.tasks],
         )
         excluded: dict[Query, list[str]] = {}
-        for members in sets if len(self.tasks) > 1 else ():
+        for members in sets:
             for member in members:
                 own = [query for queries in member for query in queries]
                 names = [query.asked.name for queries in chain(*members) for query in queries if query not in own]
@@ -408,7 +409,7 @@ class NoisePlan:
             "notes": [
                 *accuracy.reader_notes(),
                 *bound_notes,
-                *self._exclusion_notes(question),
+                *(self._exclusion_notes(question) if question in self.excluded_answers else []),
                 *self._warning_texts(),
             ],
         }
@@ -420,20 +421,14 @@ class NoisePlan:
             return title, meaning, persons_used(bounds, self.person), person_value_notes(bounds, self.person)
         title, meaning = question.title_and_meaning(self.person.means)
         by, leaves_out = question.asked.by, bool(self._used_rows_text(question, bounds))
-        notes = bounded_notes(bounds, self.person, by, self._person_kind, leaves_out=leaves_out)
-        return title, meaning, rows_used(bounds, self.person, by), notes
-
-    @cached_property
-    def _person_kind(self) -> Kind | None:
-        """The kind of the values that identify a person; None if it is unknown."""
         term = self.tasks[0].bounds.person_column
-        return None if term is None or self.planner is None else term_facts(term, self.planner.table.schema).kind
+        kind = None if term is None or self.planner is None else term_facts(term, self.planner.table.schema).kind
+        notes = bounded_notes(bounds, self.person, by, kind, leaves_out=leaves_out)
+        return title, meaning, rows_used(bounds, self.person, by), notes
 
     def _exclusion_notes(self, question: Query) -> list[str]:
         """Return a note on the answers that are charged as one with a question."""
-        names = [escape_control_chars(repr(name)) for name in self.excluded_answers.get(question, ())]
-        if not names:
-            return []
+        names = [escape_control_chars(repr(name)) for name in self.excluded_answers[question]]
         shown = (
             f"{', '.join(names[:MAX_NAMES])} and {len(names) - MAX_NAMES} others"
             if len(names) > MAX_NAMES

@@ -201,7 +201,8 @@ class Planner:
     def _sized_groups(self, budget: Budget) -> tuple[QueryGroup, ...]:
         if self.rule == ONE_SIZE_RULE or sum(len(task.ordered_queries) for task in self._groups_of_one_size) == 1:
             return self._groups_of_one_size
-        if self.rule < SHARED_COST_RULE:
+        may_share = any(type(question).share_statistics != Query.share_statistics for question in self.questions)
+        if self.rule < SHARED_COST_RULE or not may_share:
             return self._even_groups(budget, shares_sums=False)
         plain, shared = (self._even_groups(budget, shares_sums=is_shared) for is_shared in (False, True))
         # Sums use the statistics of means if no answer gets less accurate.
@@ -331,7 +332,9 @@ def with_even_errors(tasks: Sequence[QueryGroup], budget: Budget) -> tuple[Query
         question: (1.0 if need <= least * (1 + EQUAL_NEEDS) else need / least) / math.sqrt(question.asked.weight)
         for (_, question), need in zip(questions, needs, strict=True)
     }
-    sizes_by_task = _with_free_accuracy(tasks, [_requested_sizes(task, factors) for task in tasks], budget)
+    sizes_by_task = [_requested_sizes(task, factors) for task in tasks]
+    if any(task.alternative is not None for task in tasks):
+        sizes_by_task = _with_free_accuracy(tasks, sizes_by_task, budget)
     sizes = sorted({size for sizes in sizes_by_task for size in sizes.values()})
     rounded = dict(zip(sizes, commensurate_sizes(sizes), strict=True))
     sized = tuple(

@@ -175,12 +175,6 @@ class PrivacyPromise:
     facts: list[str]
 
 
-def _unit_facts(person: PrivacyUnit) -> list[str]:
-    """Return what a privacy unit is, and its declared limits; one answer can have smaller ones."""
-    limits = person.declared_limits_text
-    return [f"privacy unit: {person.rows_words}", *([limits] if limits else [])]
-
-
 def privacy_promise(certificate: Certificate) -> PrivacyPromise:
     """Return the privacy guarantee of a certificate in words; missing parts are empty."""
     success = certificate_attack_success(certificate)
@@ -207,6 +201,8 @@ def privacy_promise(certificate: Certificate) -> PrivacyPromise:
     if delta is not None:
         delta_text = significant_text(delta, 2, UP)
         delta_meaning = DELTA_MEANING if delta > 0 else ZERO_DELTA_MEANING
+    # What a privacy unit is, and its declared limits; one answer can have smaller ones.
+    facts = [f"privacy unit: {person.rows_words}", *filter(None, [person.declared_limits_text])]
     return PrivacyPromise(
         person=person,
         attack=attack,
@@ -218,5 +214,5 @@ def privacy_promise(certificate: Certificate) -> PrivacyPromise:
         delta_meaning=delta_meaning,
         delta_name=DELTA_NAME.capitalize(),
         protected=escape_control_chars(neighbors.statement).rstrip("."),
-        facts=_unit_facts(person) if neighbors != PartialNeighbors() else [],
+        facts=facts if neighbors != PartialNeighbors() else [],
     )
