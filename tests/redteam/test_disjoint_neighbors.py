@@ -30,7 +30,7 @@ ROW = PrivacyUnit(None, 1, 1, 1)
 FIELDS = {"g": "string", "n": "int64", "x": "float64", "f": "float32", "flag": "bool", "d": "date32"}
 ARROW = pa.schema(list(FIELDS.items()))
 VALUES: dict[str, tuple[Any, ...]] = {
-    "g": (None, "a", "A", "b", " a", "a ", "á", "a\u0301", "", "2024-01-01", "20240101"),
+    "g": (None, "a", "A", "b", " a", "a ", "á", "a\u0301", "", "2024-01-01", "20240101", "2024-01-01T00:00"),
     "n": (None, 0, 1, 2, 5, -1, 2**53 - 1, 2**53, 2**53 + 1, -(2**63), 2**63 - 1),
     "x": (None, math.nan, 0.0, -0.0, 0.1, 0.3, 0.30000000000000004, 5.0, 1e308, math.inf, -math.inf),
     "f": (None, math.nan, 0.1, 0.2, 0.30000001, 16777216.0),
@@ -63,7 +63,12 @@ def simple_condition(draw: np.random.Generator) -> str:
         return str(pick(draw, ["flag", "not flag", *forms]))
     if name == "n":
         literals = [*literals, "0.5", "9007199254740992.0"]
-    if name != "g":
+    if name == "g":
+        forms += [
+            f"{term} != {pick(draw, literals)}",
+            f"{term} not in [{pick(draw, literals)}, {pick(draw, literals)}]",
+        ]
+    else:
         forms += [f"{term} {sign} {pick(draw, literals)}" for sign in ("<", "<=", ">", ">=", "!=")] * 2
     return str(pick(draw, forms))
 

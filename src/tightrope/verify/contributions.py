@@ -6,7 +6,6 @@ The numbers are redundant: an altered sensitivity, bound or number of groups con
 from __future__ import annotations
 
 import ast
-import datetime
 import json
 import re
 import warnings
@@ -163,6 +162,7 @@ def _disjoint_condition_claims(mechanisms: Sequence[Mechanism], neighbors: Mecha
         yield Claim(name, str(len(conditions)), reason, REFUTED if overlapping else CONFIRMED)
 
 
+TIME_FORM = re.compile("[0-9]{4}-[0-9]{2}-[0-9]{2}(T([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9])?)?")
 CLAIMS_BY_FIELD = {"disjoint": _disjoint_condition_claims}
 """Claims of a field that few documents have: an extract of this program for others lacks them, and fails with it."""
 
@@ -216,30 +216,37 @@ def _test_of(node: ast.expr, *, holds: bool) -> Test:
 def _literal_values(node: ast.expr, *, is_ordered: bool) -> tuple[Any, ...] | None:
     """Return literals as values that are equal only if an engine may find them equal; None for anything else.
 
-    Numbers become doubles, except integers from 2^53 on; texts that are days or instants become instants, because the
-    document does not say of which kind a column is. Other texts are not ordered.
+    Numbers become doubles, except integers from 2^53 on. Texts that are days or instants are read in their usual form
+    only, in which the texts are equal and ordered as the times: the document does not say of which kind a column is.
+    Other texts are not ordered.
     """
     try:
         literal = ast.literal_eval(node)
     except (ValueError, TypeError):
         return None
     values = [_comparable_value(value) for value in (literal if isinstance(literal, list) else [literal])]
-    is_known = all(value is not None and not (is_ordered and isinstance(value, str)) for value in values)
+    is_known = all(
+        value is not None and not (is_ordered and isinstance(value, str) and text_form(value) == "text")
+        for value in values
+    )
     return tuple(values) if is_known else None
 
 
 def _comparable_value(value: object) -> object:
-    """Return a number as a double and the text of an instant as one; None for what is not compared exactly."""
+    """Return a number as a double; None for what is not compared exactly, or is an unusual form of a time."""
     if isinstance(value, str):
-        try:
-            instant = datetime.datetime.fromisoformat(value)
-            return instant.replace(tzinfo=None) - (instant.utcoffset() or datetime.timedelta())
-        except (ValueError, OverflowError):
-            return value
+        return None if text_form(value) == "unusual" else value
     if isinstance(value, bool):
         return value
     is_exact = isinstance(value, float) or (isinstance(value, int) and abs(value) < 2**53)
     return float(value) if is_exact else None  # type: ignore[arg-type]
+
+
+def text_form(text: str) -> str:
+    """Return the form of a day, minute or second in its usual form, "unusual" for other times, or "text"."""
+    if TIME_FORM.fullmatch(text):
+        return f"{len(text)} characters"
+    return "unusual" if re.match(r"\d{4}-?[\dW]", text) else "text"
 
 
 def has_contradiction(tests: Sequence[Test]) -> bool:
@@ -258,6 +265,8 @@ def has_contradiction(tests: Sequence[Test]) -> bool:
                 return True
             continue
         mentioned = list(dict.fromkeys(value for _, _, values in own for value in values))
+        if len({text_form(value) for value in mentioned if isinstance(value, str)} - {"text"}) > 1:
+            continue  # a day is also its first second, but not the same text
         if operators <= {"in", "not in"}:
             ranks = {value: 2 * place + 1 for place, value in enumerate(mentioned)}
         elif len(set(map(type, mentioned))) == 1:

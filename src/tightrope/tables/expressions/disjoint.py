@@ -9,22 +9,28 @@ numbers and several engines, is in ``docs/proofs/disjoint-conditions.md``.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from itertools import product
 from typing import Any, NamedTuple
 
-from tightrope.errors import InputError
 from tightrope.tables.expressions.conditions import COMPARISONS, Compare, Logic, Member, Missing, Not
 from tightrope.tables.expressions.expression import Term
-from tightrope.tables.expressions.leaves import TIME_KINDS, ColumnRef, Value, common_kind, parse_instant
+from tightrope.tables.expressions.leaves import TIME_KINDS, ColumnRef, Value, common_kind
 from tightrope.tables.expressions.tree import EXACT_INTEGER_END, NUMBERS, ExpressionTree
-from tightrope.tables.schema import Kind, Schema
+from tightrope.tables.schema import Schema
 
 MAX_ALTERNATIVES = 16
 """Most alternatives of a condition; of one with more, nothing is proven."""
 NEGATED = {"==": "!=", "!=": "==", "<": ">=", ">=": "<", ">": "<=", "<=": ">", "in": "not in", "not in": "in"}
 MIRRORED = {"==": "==", "!=": "!=", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
 """The comparison of b with a for that of a with b."""
+
+
+USUAL_TIME = re.compile("[0-9]{4}-[0-9]{2}-[0-9]{2}(T([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9])?)?")
+TIME_FORMS = {len("2024-12-31"): "day", len("2024-12-31T18:00"): "minute", len("2024-12-31T18:00:00"): "second"}
+ISO_START, UNUSUAL = re.compile(r"\d{4}-?[\dW]"), "unusual"
+"""The beginning of every text that Python reads as a day or an instant."""
 
 
 class ValueTest(NamedTuple):
@@ -119,20 +125,27 @@ def _literal_test(
         exact = [abs(float(one.value)) < EXACT_INTEGER_END for one in literals if is_integer or one.kind == "integer"]
         if not all(exact):
             return None
+        values: list[Any] = [float(one.value) for one in literals]
+    else:
+        values = [str(one.value) if kind in TIME_KINDS else one.value for one in literals]
+    if any(isinstance(value, str) and text_form(value) == UNUSUAL for value in values):
+        return None
     names = {"==": "in", "!=": "not in"}
-    return ValueTest(expression, names.get(operator, operator), tuple(_comparable_value(one, kind) for one in literals))
+    return ValueTest(expression, names.get(operator, operator), tuple(values))
 
 
-def _comparable_value(literal: Value, kind: Kind) -> object:
-    """Return the value of a literal. Texts of the same instant are equal: a certificate does not state kinds."""
-    if kind in NUMBERS:
-        return float(literal.value)
-    if kind not in ("text", *TIME_KINDS):
-        return literal.value
-    try:
-        return parse_instant(str(literal.value), "timestamp")
-    except InputError:
-        return literal.value
+def text_form(text: str) -> str:
+    """Return whether a text is a day, minute or second in its usual form, an unusual form of one, or another text.
+
+    Two texts of the same usual form are equal as texts if and only if they are equal as days or instants, and have the
+    same order: so it does not matter of which kind the column is, which a certificate does not state.
+
+    >>> text_form("2024-12-31"), text_form("2024-12-31T18:00:00"), text_form("20241231"), text_form("Oslo")
+    ('day', 'second', 'unusual', 'text')
+    """
+    if USUAL_TIME.fullmatch(text):
+        return TIME_FORMS[len(text)]
+    return UNUSUAL if ISO_START.match(text) else "text"
 
 
 def _is_exact(tree: ExpressionTree) -> bool:
@@ -152,6 +165,9 @@ def _can_all_hold(tests: Sequence[ValueTest]) -> bool:
     """Return False if no value meets these tests of one expression."""
     if any(test.operator == "missing" for test in tests):
         return all(test.operator == "missing" for test in tests)
+    forms = {text_form(value) for test in tests for value in test.values if isinstance(value, str)}
+    if len(forms - {"text"}) > 1:
+        return True  # a day is also its first second, but not the same text
     listed = [test.values for test in tests if test.operator == "in"]
     if listed:
         return any(all(_meets_test(value, test) for test in tests) for value in listed[0])

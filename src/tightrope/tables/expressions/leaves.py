@@ -179,9 +179,13 @@ def parse_instant(text: str, kind: Kind) -> datetime.date:
     An instant without a zone is taken as UTC.
     """
     try:
-        if kind == "date":
-            return datetime.date.fromisoformat(text)
         instant = datetime.datetime.fromisoformat(text)
+        if kind == "date":
+            day = datetime.date.fromisoformat(text)
+            # Some versions of Python ignore what follows a day: "2024010814" would be January 8.
+            if instant != datetime.datetime.combine(day, datetime.time.min):
+                raise ValueError(text)
+            return day
         return instant.replace(tzinfo=None) - (instant.utcoffset() or datetime.timedelta())
     except (ValueError, OverflowError):
         example = "'2024-12-31'" if kind == "date" else "'2024-12-31T18:00:00'"
@@ -195,8 +199,8 @@ def is_day_text(text: str) -> bool:
     (True, False, False)
     """
     try:
-        datetime.date.fromisoformat(text)
-    except ValueError:
+        parse_instant(text, "date")
+    except InputError:
         return False
     return True
 
