@@ -405,17 +405,11 @@ def _enumerable_keys(terms: tuple[Term, ...], schema: Schema) -> Keys | None:
     return tuple(itertools.product(*listed_values))
 
 
-def _named_entries(by: object) -> list[tuple[Any, Any]]:
-    """Return the entries of ``by`` with their names, unchecked; an entry without a name has its text as name."""
+def _terms_by_key_name(by: object) -> dict[str, Term]:
+    """Return the columns and expressions of the keys by name; an unnamed expression is named after its text."""
     pairs: list[tuple[Any, Any]] = []
     for entry in by if isinstance(by, (list, tuple)) else [by]:
         pairs += entry.items() if isinstance(entry, Mapping) else [(str(entry), entry)]
-    return pairs
-
-
-def _terms_by_key_name(by: object) -> dict[str, Term]:
-    """Return the columns and expressions of the keys by name; an unnamed expression is named after its text."""
-    pairs = _named_entries(by)
     if not all(isinstance(term, (str, Expression)) and isinstance(name, str) and name for name, term in pairs):
         expected = "a column's name, an expression, {name: expression}, or a list of them"
         raise PlanError("by", type(by).__name__ if isinstance(by, Expression) else by, expected)

@@ -332,7 +332,13 @@ def with_even_errors(tasks: Sequence[QueryGroup], budget: Budget) -> tuple[Query
         question: (1.0 if need <= least * (1 + EQUAL_NEEDS) else need / least) / math.sqrt(question.asked.weight)
         for (_, question), need in zip(questions, needs, strict=True)
     }
-    sizes_by_task = [_requested_sizes(task, factors) for task in tasks]
+    # The size of a statistic is its default size times the smallest factor of its questions.
+    sizes_by_task: list[dict[NoisyStatistic, float]] = [{} for _ in tasks]
+    for task, requested in zip(tasks, sizes_by_task, strict=True):
+        for vector in task.noisy_statistics:
+            users = [question for question, vectors in task.vectors_by_query.items() if vector in vectors.values()]
+            least_factor = min(factors[user] for user in users or task.ordered_queries)
+            requested[vector] = vector.noise_spec.noise_size * least_factor
     if any(task.alternative is not None for task in tasks):
         sizes_by_task = _with_free_accuracy(tasks, sizes_by_task, budget)
     sizes = sorted({size for sizes in sizes_by_task for size in sizes.values()})
@@ -400,15 +406,6 @@ def commensurate_sizes(sizes: Sequence[float]) -> list[int]:
             break
     common = math.lcm(*divisors)
     return [common // divisor for divisor in divisors]
-
-
-def _requested_sizes(task: QueryGroup, factors: Mapping[Query, float]) -> dict[NoisyStatistic, float]:
-    """Return the noise size of each statistic: its default size times the smallest factor of its questions."""
-    sizes: dict[NoisyStatistic, float] = {}
-    for vector in task.noisy_statistics:
-        users = [question for question, vectors in task.vectors_by_query.items() if vector in vectors.values()]
-        sizes[vector] = vector.noise_spec.noise_size * min(factors[user] for user in users or task.ordered_queries)
-    return sizes
 
 
 def _with_free_accuracy(

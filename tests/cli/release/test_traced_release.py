@@ -15,7 +15,7 @@ EXAMPLE = Path(__file__).parents[3] / "examples" / "census" / "plan.toml"
 PROGRAM = Path(__file__).with_name("traced_release.py")
 MOST_MODULES, MOST_FUNCTIONS = 140, 1000
 """Limits for what is called; 173 and 1053 before the rooms were deepened."""
-MOST_MODULES_WITH_CLASSES, MOST_FUNCTIONS_WITH_CLASSES = 140, 1400
+MOST_MODULES_WITH_CLASSES, MOST_FUNCTIONS_WITH_CLASSES = 140, 1420
 """Limits that include the bodies of imported classes; 317 and 1679 before."""
 
 

@@ -177,12 +177,12 @@ class NoiseTable:
     @cached_property
     def is_unimodal(self) -> bool:
         """Return whether P(X = x) does not increase with |x|, decided in integers."""
-        falling = all(a >= b for a, b in pairwise((self.center, *self.half)))
-        return falling and (self.tail is None or self._tail_falls(self.tail))
-
-    def _tail_falls(self, tail: Tail) -> bool:
-        last = self.half[-1] if self.half else self.center
-        joins = last * TOTAL >= tail.escape_in * tail.block[0]
+        weights, tail = (self.center, *self.half), self.tail
+        if not all(a >= b for a, b in pairwise(weights)):
+            return False
+        if tail is None:
+            return True
+        joins = weights[-1] * TOTAL >= tail.escape_in * tail.block[0]
         wraps = tail.block[-1] * TOTAL >= tail.escape * tail.block[0]
         return joins and wraps and all(a >= b for a, b in pairwise(tail.block))
 

@@ -46,7 +46,12 @@ def open_parquet(path: Path, types: Mapping[str, str]) -> Table:
         parts, markers = parts_in_folder(path)
     paths = [part.path for part in parts]
     stamped = StampedFiles.from_paths(path, *paths)
-    _check_file_starts(path, paths)
+    # An error quotes nothing of a file that is no Parquet file.
+    wrong = next((index for index, part in enumerate(paths) if first_bytes(part) not in PARQUET_MARKS), None)
+    if wrong is not None:
+        part = numbered_parts(wrong, of=len(paths))
+        remedy = f"{part} is called so, but does not begin so: write it again, or call it by what it is"
+        raise InputError("source", str(path), "a Parquet file", remedy)
     merged, same_schemas = _merge_schemas(path, parts)
     added = [name for name in parts[0].column_names if name not in merged.names]
     check_names([*merged.names, *added])
@@ -78,15 +83,6 @@ def open_parquet(path: Path, types: Mapping[str, str]) -> Table:
         untyped_columns=tuple(name for name in added if name not in types),
         marker_count=markers,
     )
-
-
-def _check_file_starts(given_path: Path, paths: Sequence[Path]) -> None:
-    """Raise ``InputError``, which quotes nothing of the file, if a file does not begin like Parquet."""
-    for index, path in enumerate(paths):
-        if first_bytes(path) not in PARQUET_MARKS:
-            part = numbered_parts(index, of=len(paths))
-            remedy = f"{part} is called so, but does not begin so: write it again, or call it by what it is"
-            raise InputError("source", str(given_path), "a Parquet file", remedy)
 
 
 def _merge_schemas(given_path: Path, parts: Sequence[ParquetPart]) -> tuple[pa.Schema, bool]:
