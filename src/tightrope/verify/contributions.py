@@ -225,11 +225,9 @@ def _literal_values(node: ast.expr, *, is_ordered: bool) -> tuple[Any, ...] | No
     except (ValueError, TypeError):
         return None
     values = [_comparable_value(value) for value in (literal if isinstance(literal, list) else [literal])]
-    is_known = all(
-        value is not None and not (is_ordered and isinstance(value, str) and text_form(value) == "text")
-        for value in values
-    )
-    return tuple(values) if is_known else None
+    if is_ordered and any(isinstance(value, str) and text_form(value) == "text" for value in values):
+        return None
+    return None if None in values else tuple(values)
 
 
 def _comparable_value(value: object) -> object:
@@ -244,9 +242,8 @@ def _comparable_value(value: object) -> object:
 
 def text_form(text: str) -> str:
     """Return the form of a day, minute or second in its usual form, "unusual" for other times, or "text"."""
-    if TIME_FORM.fullmatch(text):
-        return f"{len(text)} characters"
-    return "unusual" if re.match(r"\d{4}-?[\dW]", text) else "text"
+    other = "unusual" if re.match(r"\d{4}-?[\dW]", text) else "text"
+    return f"{len(text)} characters" if TIME_FORM.fullmatch(text) else other
 
 
 def has_contradiction(tests: Sequence[Test]) -> bool:
