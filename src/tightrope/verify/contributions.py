@@ -225,7 +225,7 @@ def _literal_values(node: ast.expr, *, is_ordered: bool) -> tuple[Any, ...] | No
     except (ValueError, TypeError):
         return None
     values = [_comparable_value(value) for value in (literal if isinstance(literal, list) else [literal])]
-    if is_ordered and any(isinstance(value, str) and text_form(value) == "text" for value in values):
+    if is_ordered and any(isinstance(value, str) and literal_form(value) == "text" for value in values):
         return None
     return None if None in values else tuple(values)
 
@@ -233,14 +233,14 @@ def _literal_values(node: ast.expr, *, is_ordered: bool) -> tuple[Any, ...] | No
 def _comparable_value(value: object) -> object:
     """Return a number as a double; None for what is not compared exactly, or is an unusual form of a time."""
     if isinstance(value, str):
-        return None if text_form(value) == "unusual" else value
+        return None if literal_form(value) == "unusual" else value
     if isinstance(value, bool):
         return value
     is_exact = isinstance(value, float) or (isinstance(value, int) and abs(value) < 2**53)
     return float(value) if is_exact else None  # type: ignore[arg-type]
 
 
-def text_form(text: str) -> str:
+def literal_form(text: str) -> str:
     """Return the form of a day, minute or second in its usual form, "unusual" for other times, or "text"."""
     other = "unusual" if re.match(r"\d{4}-?[\dW]", text) else "text"
     return f"{len(text)} characters" if TIME_FORM.fullmatch(text) else other
@@ -262,7 +262,7 @@ def has_contradiction(tests: Sequence[Test]) -> bool:
                 return True
             continue
         mentioned = list(dict.fromkeys(value for _, _, values in own for value in values))
-        if len({text_form(value) for value in mentioned if isinstance(value, str)} - {"text"}) > 1:
+        if len({literal_form(value) for value in mentioned if isinstance(value, str)} - {"text"}) > 1:
             continue  # a day is also its first second, but not the same text
         if operators <= {"in", "not in"}:
             ranks = {value: 2 * place + 1 for place, value in enumerate(mentioned)}

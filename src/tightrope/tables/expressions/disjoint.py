@@ -128,19 +128,19 @@ def _literal_test(
         values: list[Any] = [float(one.value) for one in literals]
     else:
         values = [str(one.value) if kind in TIME_KINDS else one.value for one in literals]
-    if any(isinstance(value, str) and text_form(value) == UNUSUAL for value in values):
+    if any(isinstance(value, str) and literal_form(value) == UNUSUAL for value in values):
         return None
     names = {"==": "in", "!=": "not in"}
     return ValueTest(expression, names.get(operator, operator), tuple(values))
 
 
-def text_form(text: str) -> str:
+def literal_form(text: str) -> str:
     """Return whether a text is a day, minute or second in its usual form, an unusual form of one, or another text.
 
     Two texts of the same usual form are equal as texts if and only if they are equal as days or instants, and have the
     same order: so it does not matter of which kind the column is, which a certificate does not state.
 
-    >>> text_form("2024-12-31"), text_form("2024-12-31T18:00:00"), text_form("20241231"), text_form("Oslo")
+    >>> literal_form("2024-12-31"), literal_form("2024-12-31T18:00:00"), literal_form("20241231"), literal_form("Oslo")
     ('day', 'second', 'unusual', 'text')
     """
     if USUAL_TIME.fullmatch(text):
@@ -165,7 +165,7 @@ def _can_all_hold(tests: Sequence[ValueTest]) -> bool:
     """Return False if no value meets these tests of one expression."""
     if any(test.operator == "missing" for test in tests):
         return all(test.operator == "missing" for test in tests)
-    forms = {text_form(value) for test in tests for value in test.values if isinstance(value, str)}
+    forms = {literal_form(value) for test in tests for value in test.values if isinstance(value, str)}
     if len(forms - {"text"}) > 1:
         return True  # a day is also its first second, but not the same text
     listed = [test.values for test in tests if test.operator == "in"]
