@@ -404,7 +404,8 @@ def with_alternatives(tasks: Sequence[QueryGroup], schema: Schema) -> tuple[Quer
     A row then enters the tasks of at most one condition of each set. A condition joins the first set of which it
     excludes all members.
     """
-    conditions = dict.fromkeys(task.where for task in tasks if task.bounds.person_column is None)
+    each_row = [task for task in tasks if task.bounds.person_column is None and task.where is not None]
+    conditions = dict.fromkeys(task.where for task in each_row)
     alternatives = {where: condition_alternatives(where, schema) for where in conditions}
     sets: list[list[Term | None]] = []
     for where in conditions:

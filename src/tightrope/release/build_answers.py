@@ -347,7 +347,7 @@ def _noisy_groups(task: QueryGroup, noises: tuple[Noise, ...], exact: GroupTotal
         for noise in noises
         if noise not in joint_noises
     }
-    columns |= _add_joint_noise(joint_noises, exact)
+    columns |= _add_joint_noise(joint_noises, exact) if joint_noises else {}
     groups = [
         (key, dict(zip(columns, integers, strict=True)))
         for key, *integers in zip(exact.keys, *columns.values(), strict=True)
@@ -451,7 +451,7 @@ def _add_noise(noise: Noise, exact: tuple[int, ...]) -> list[int]:
 def _add_joint_noise(noises: tuple[Noise, ...], exact: GroupTotals) -> dict[NoisyStatistic, list[int]]:
     """Return exact integers plus, for every group, a new draw of the box's point, which has a coordinate per vector."""
     noisy = {}
-    for noise, draws in zip(noises, draw_joint_points(noises, len(exact.keys)) if noises else (), strict=True):
+    for noise, draws in zip(noises, draw_joint_points(noises, len(exact.keys)), strict=True):
         integers = exact.values[noise.vector.statistic_name]
         noisy[noise.vector] = [value + int(draw) for value, draw in zip(integers, draws.tolist(), strict=True)]
     return noisy

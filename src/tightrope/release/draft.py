@@ -102,7 +102,8 @@ def allocate_best_arrangement(
         return like[0], allocate_noise(composition_groups_of(like[0]), budget, compare=compare, like=like[1])
     results: list[tuple[Tasks, NoiseAllocation]] = []
     for tasks in with_progress(arrangements if budget.delta > 0 else arrangements[:1]):
-        groups, is_first = repeat_groups([(composition_groups_of(tasks), times)]), not results
+        groups, is_first = composition_groups_of(tasks), not results
+        groups = groups if times == 1 else repeat_groups([(groups, times)])
         try:
             results.append((tasks, allocate_noise(groups, budget, compare=compare and is_first)))
         except InsufficientBudgetError:
@@ -226,7 +227,8 @@ class NoisePlan:
                     family = f"{family} in a box of {selected.noise_spec.dimension}"
                 discovers_keys = vector == task.key_count
                 noises.append(Noise(vector, family, selected.table, selected.steps_per_row, discovers=discovers_keys))
-            noises_by_task.append(with_choices(noises, task.cells_per_group))
+            has_choices = any(noise.vector.choice is not None for noise in noises)
+            noises_by_task.append(with_choices(noises, task.cells_per_group) if has_choices else tuple(noises))
         return tuple(noises_by_task)
 
     @cached_property
