@@ -95,21 +95,12 @@ class Budget:
         if not asked:
             raise InputError("budget", None, EXPECTED_ARGUMENTS, "try Budget(epsilon=1, delta=1e-8)")
         all_points = _checked_points(points)
-        exact = None if epsilon is None else exact_decimal("epsilon", epsilon)
-        if exact is not None and not 0 < exact <= MAX_EPSILON:
+        if epsilon is not None and not 0 < exact_decimal("epsilon", epsilon) <= MAX_EPSILON:
             raise InputError("epsilon", epsilon, f"greater than 0 and at most {MAX_EPSILON:,}", "a typical value is 1")
         cap = _checked_delta(delta, all_points)
-        if exact is not None:
-            all_points.append((exact, cap))
-        # The point (0, η), if requested by total_variation or by attack_success.
-        if total_variation is not None and attack_success is not None:
-            remedy = "they say the same: attack_success = (1 + total_variation)/2"
-            raise InputError("attack_success", attack_success, "left out if total_variation is given", remedy)
-        if total_variation is not None:
-            all_points.append((Decimal(0), _checked_between("total_variation", total_variation, "0", "1")))
-        elif attack_success is not None:
-            success = _checked_between("attack_success", attack_success, "0.5", "1")
-            all_points.append((Decimal(0), EXACT.subtract(exact_decimal_product(Decimal(2), success), Decimal(1))))
+        if epsilon is not None:
+            all_points.append((exact_decimal("epsilon", epsilon), cap))
+        all_points += points_at_zero(total_variation, attack_success)
         rates = () if attack_rates is None else _checked_rates(attack_rates)
         all_points += [_point_of_rates(*pair) for pair in rates]
         if not all_points:
@@ -194,15 +185,7 @@ class Budget:
 
 def exact_decimal(name: str, value: object) -> Decimal:
     """Return the decimal that the user typed: of a float, its shortest text."""
-    if isinstance(value, bool) or not isinstance(value, (numbers.Integral, float, str, Decimal)):
-        raise InputError(name, value, "a number")
-    if (isinstance(value, str) and len(value) > MAX_CHARACTERS) or (
-        isinstance(value, int) and abs(value) > MAX_INTEGER
-    ):
-        raise InputError(name, "a longer one", f"a number of at most {MAX_DIGITS} digits", "fewer digits say the same")
-    if isinstance(value, str) and ("_" in value or not value.isascii()):
-        expected = "a number in the digits 0 to 9, without underscores"
-        raise InputError(name, value, expected, "1_0 would be ten" if "_" in value else "")
+    check_typed_number(name, value)
     try:
         exact = Decimal(repr(float(value)) if isinstance(value, float) else str(value))
     except InvalidOperation:
@@ -212,6 +195,22 @@ def exact_decimal(name: str, value: object) -> Decimal:
     if len(exact.as_tuple().digits) > MAX_DIGITS or not -MAX_DIGITS <= exact.adjusted() <= MAX_DIGITS:
         raise InputError(name, value, f"a number of at most {MAX_DIGITS} digits", "fewer digits say the same")
     return exact
+
+
+def check_typed_number(name: str, value: object) -> None:
+    """Raise ``InputError`` for what is no number, a longer one than is read, and a text with other digits than 0 to 9.
+
+    >>> check_typed_number("epsilon", "0.5")
+    """
+    if isinstance(value, bool) or not isinstance(value, (numbers.Integral, float, str, Decimal)):
+        raise InputError(name, value, "a number")
+    if (isinstance(value, str) and len(value) > MAX_CHARACTERS) or (
+        isinstance(value, int) and abs(value) > MAX_INTEGER
+    ):
+        raise InputError(name, "a longer one", f"a number of at most {MAX_DIGITS} digits", "fewer digits say the same")
+    if isinstance(value, str) and ("_" in value or not value.isascii()):
+        expected = "a number in the digits 0 to 9, without underscores"
+        raise InputError(name, value, expected, "1_0 would be ten" if "_" in value else "")
 
 
 def decimal_fraction(value: BudgetFraction) -> Decimal:
@@ -367,6 +366,23 @@ def _checked_delta(value: object, points: list[Point]) -> Decimal:
     if not 0 <= exact < 1:
         raise InputError("delta", value, "a number in [0, 1)", DELTA_SIZE_ADVICE)
     return exact
+
+
+def points_at_zero(total_variation: Number | None, attack_success: Number | None) -> list[Point]:
+    """Return the point (0, η) that a total variation η asks for, or an attack success (1 + η)/2; none without either.
+
+    >>> points_at_zero(None, "0.65")
+    [(Decimal('0'), Decimal('0.30'))]
+    """
+    if total_variation is not None and attack_success is not None:
+        remedy = "they say the same: attack_success = (1 + total_variation)/2"
+        raise InputError("attack_success", attack_success, "left out if total_variation is given", remedy)
+    if total_variation is not None:
+        return [(Decimal(0), _checked_between("total_variation", total_variation, "0", "1"))]
+    if attack_success is None:
+        return []
+    success = _checked_between("attack_success", attack_success, "0.5", "1")
+    return [(Decimal(0), EXACT.subtract(exact_decimal_product(Decimal(2), success), Decimal(1)))]
 
 
 def _checked_between(name: str, value: object, low: str, high: str) -> Decimal:

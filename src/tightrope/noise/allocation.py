@@ -106,6 +106,17 @@ class NoiseSearch:
         return math.nextafter(float(self.budget.delta), 0.0)
 
     @property
+    def adds_one_count(self) -> bool:
+        """Whether a person adds one to one of these vectors of counts, all of one size, and a point implies δ."""
+        specs = all_noise_specs(self.groups)
+        sets = by_alternative(self.groups, [group.noise_specs for group in self.groups])
+        is_one_vector = len(sets) == 1 and all(len(member) == len(member[0]) == 1 for member in sets[0])
+        is_alike = all(spec.whole_rows and spec.eighths == specs[0].eighths for spec in specs)
+        requirement, *_ = noise_requirements(self.groups, 1.0, self.private_delta)
+        implies_delta = min(delta for _, delta in self.private_points) <= self.private_delta
+        return is_one_vector and is_alike and requirement.part_rows == (1,) and implies_delta
+
+    @property
     def usable_families(self) -> list[NoiseFamily]:
         """The families of noise that these groups can have at this budget."""
         bounds_splits = any(group.bounds_splits for group in self.groups)
@@ -471,16 +482,9 @@ def _closed_form_optimum(search: NoiseSearch) -> NoiseAllocation | None:
 
     Also for several of which a row enters one: each has the noise that it would have alone.
     """
-    specs, (requirement, *_) = (
-        all_noise_specs(search.groups),
-        noise_requirements(search.groups, 1.0, search.private_delta),
-    )
-    spec, implies_delta = specs[0], min(delta for _, delta in search.private_points) <= search.private_delta
-    sets = by_alternative(search.groups, [group.noise_specs for group in search.groups])
-    is_one_vector = len(sets) == 1 and all(len(member) == len(member[0]) == 1 for member in sets[0])
-    is_alike = all(one.whole_rows and one.eighths == spec.eighths for one in specs)
-    if not (is_one_vector and is_alike and requirement.part_rows == (1,) and implies_delta):
+    if not search.adds_one_count:
         return None
+    specs = all_noise_specs(search.groups)
     try:
         table = optimal_table(search.private_points)
     except InputError:  # too long a table: the search raises an error in terms of the budget

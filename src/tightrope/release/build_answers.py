@@ -290,20 +290,21 @@ class AnswerBuilder:
         One group is enough, unless answers are made consistent by their keys. A discovered group gets missing values
         as its key, and enough rows to be shown.
         """
-        zeros = []
-        for task, noises, request in zip(self.draft.tasks, self.draft.noises_by_task, requests, strict=True):
-            if task.is_marginal and isinstance(request, MarginalRequest):
-                sizes = zip(request.tables, request.table_sizes, strict=True)
-                zeros.append(GroupTotals((), {table_name(table): (0,) * size for table, size in sizes}))
-                continue
-            steps = tuple((step,) for step in request.row_count_steps)
-            all_keys = steps or request.keys or ((None,) * len(request.by),)
-            needs_all_keys = any(question.asked.name in self.consistent_names for question in task.ordered_queries)
-            keys = all_keys if needs_all_keys else all_keys[: task.cells_per_group or 1]
-            shown_counts = {noise.vector.statistic_name: 2 * (noise.key_threshold or 0) for noise in noises}
-            values = {measure.name: (shown_counts.get(measure.name, 0),) * len(keys) for measure in request.measures}
-            zeros.append(GroupTotals(keys, values))
-        self.build_answers(zeros)
+        tasks = zip(self.draft.tasks, self.draft.noises_by_task, requests, strict=True)
+        self.build_answers([self._zeros_of_task(task, noises, request) for task, noises, request in tasks])
+
+    def _zeros_of_task(self, task: QueryGroup, noises: Sequence[Noise], request: Request) -> GroupTotals:
+        if isinstance(request, MarginalRequest):
+            sizes = zip(request.tables, request.table_sizes, strict=True)
+            return GroupTotals((), {table_name(table): (0,) * size for table, size in sizes})
+        steps = tuple((step,) for step in request.row_count_steps)
+        all_keys = steps or request.keys or ((None,) * len(request.by),)
+        needs_all_keys = any(question.asked.name in self.consistent_names for question in task.ordered_queries)
+        keys = all_keys if needs_all_keys else all_keys[: task.cells_per_group or 1]
+        shown_counts = {noise.vector.statistic_name: 2 * (noise.key_threshold or 0) for noise in noises}
+        return GroupTotals(
+            keys, {measure.name: (shown_counts.get(measure.name, 0),) * len(keys) for measure in request.measures}
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -232,9 +232,7 @@ class Planner:
         multiples = [math.inf if alone is None else noise_multiple(accuracy, alone) for accuracy, alone in both]
         parts: list[dict[str, Any] | None] = []
         for (accuracy, alone), multiple in zip(both, multiples, strict=True):
-            width, width_alone = (
-                None if one is None else one.errors_at_size(rows)["half_width_95"] for one in (accuracy, alone)
-            )
+            width, width_alone = half_width_at(accuracy, rows), half_width_at(alone, rows)
             if width is None or width_alone is None or not NOTICEABLE_MULTIPLE <= multiple < math.inf:
                 parts.append(None)
                 continue
@@ -285,6 +283,11 @@ def noise_multiple(accuracy: Accuracy, alone: Accuracy) -> float:
     """Return how many times as large the first noise of a question in a plan is as that of the question alone."""
     noise, noise_alone = accuracy.own_noises[0], alone.own_noises[0]
     return noise.mean_absolute / noise_alone.mean_absolute if noise_alone.mean_absolute > 0 else math.inf
+
+
+def half_width_at(accuracy: Accuracy | None, rows: int) -> float | None:
+    """Return the half-width of an answer about this many rows; None if it is not known."""
+    return None if accuracy is None else accuracy.errors_at_size(rows)["half_width_95"]
 
 
 def _others_times(multiples: Sequence[float], multiple: float, ratio: float) -> float:

@@ -182,6 +182,11 @@ def _question_table(opened: EditorState, wish: QuestionForm) -> dict[str, Any]:
             expected = f"the number of one of the plan's {len(own)} questions"
             raise PlanError("kept", wish.kept, expected, "load the page again")
         return dict(own[wish.kept]) | ({} if wish.weight is None else {"weight": wish.weight})
+    return question_from_form(opened, wish)
+
+
+def question_from_form(opened: EditorState, wish: QuestionForm) -> dict[str, Any]:
+    """Return a question with what the form says of its kind; raises ``PlanError`` or ``SchemaError``."""
     kind = KINDS_BY_NAME.get(wish.kind or "")
     if kind is None:
         raise PlanError("kind", wish.kind, f"one of {quoted_names(tuple(KINDS_BY_NAME))}")
@@ -194,10 +199,14 @@ def _question_table(opened: EditorState, wish: QuestionForm) -> dict[str, Any]:
     said |= {"by": [_require_column(opened, name) for name in wish.by], "keys": list(wish.keys), "weight": wish.weight}
     entry = {name: value for name, value in said.items() if value not in (None, [], 1.0)}
     if "q" in kind.fields and wish.q is not None:
-        # Quantiles of one column differ by q, so q is part of the name.
-        what = "median" if wish.q == 0.5 else f"{kind.kind}_{wish.q:g}"
-        entry["name"] = "_".join([what, entry["column"], *(["by", *wish.by] if wish.by else [])])
+        entry["name"] = quantile_name(wish, wish.q, entry["column"])
     return {"kind": kind.kind, **entry}
+
+
+def quantile_name(wish: QuestionForm, q: float, column: str) -> str:
+    """Return the name of the answer, of which q is a part: quantiles of one column differ by it."""
+    what = "median" if q == 0.5 else f"{wish.kind}_{q:g}"
+    return "_".join([what, column, *(["by", *wish.by] if wish.by else [])])
 
 
 def _require_column(opened: EditorState, name: str) -> str:

@@ -135,6 +135,31 @@ def project_rows(
     value.
     """
     source, names = filter_source(source, request), tuple(f"key{index}" for index in range(len(request.by)))
+    source, columns, keys = with_key_columns(source, request, names, wide=wide)
+    table = source.table
+    values = _contribution_columns(source, request, wide)
+    if not columns and not values:
+        columns["row"] = load_library("ibis").literal(1)  # SQL has no table without columns
+    projected = table.select(**columns, **values)
+    if request.bounds.person_column is not None:
+        projected = projected.filter(projected["person"].notnull())
+    rows = ProjectedRows(projected, names, tuple(values))
+    if request.keys is not None and request.lists_all_cells:
+        return rows.with_all_cells(), None
+    key_types = tuple(
+        types[term] if isinstance(term, str) else keys[name].type()
+        for name, term in zip(names, request.by, strict=True)
+    )
+    return rows_with_request_keys(rows, request, key_types)
+
+
+def with_key_columns(
+    source: SourceRows, request: Request, names: Sequence[str], *, wide: bool
+) -> tuple[SourceRows, dict[str, ir.Column], dict[str, ir.Column]]:
+    """Return the rows, those of persons for a per-person value; the columns of keys and person; and the keys alone.
+
+    The columns are as rows are grouped by them; the keys have their own types.
+    """
     value = request.person_value
     # Keys that use a per-person value are computed after that value; all other keys are computed from the rows.
     keys = {
@@ -152,22 +177,15 @@ def project_rows(
         }
         columns = {name: source.table[name] for name in columns} | {n: to_comparable(cell) for n, cell in cells.items()}
         keys |= cells
-    table = source.table
-    values = _contribution_columns(source, request, wide)
-    if not columns and not values:
-        columns["row"] = load_library("ibis").literal(1)  # SQL has no table without columns
-    projected = table.select(**columns, **values)
-    if request.bounds.person_column is not None:
-        projected = projected.filter(projected["person"].notnull())
-    rows = ProjectedRows(projected, names, tuple(values))
-    if request.keys is not None and request.lists_all_cells:
-        return rows.with_all_cells(), None
-    key_types = tuple(
-        types[term] if isinstance(term, str) else keys[name].type()
-        for name, term in zip(names, request.by, strict=True)
-    )
+    return source, columns, keys
+
+
+def rows_with_request_keys(
+    rows: ProjectedRows, request: Request, key_types: tuple[dt.DataType, ...]
+) -> tuple[ProjectedRows, GivenKeys | None]:
+    """Return the rows whose keys the request lists, in these types, and the given keys; all rows if it lists none."""
     if isinstance(request, MarginalRequest):
-        for name, term, key_type, listed in zip(names, request.by, key_types, request.column_values, strict=True):
+        for name, term, key_type, listed in zip(rows.keys, request.by, key_types, request.column_values, strict=True):
             given = resolve_given_keys(zip(listed, strict=True), (str(term),), (key_type,))
             rows = rows.with_listed_values(given, name, listed)
         return rows, None

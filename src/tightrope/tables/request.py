@@ -269,6 +269,11 @@ class Request:
         cell = self.by[0] if len(self.by) == 1 else None
         return isinstance(cell, Cell) and self.keys == tuple(zip(range(cell.cell_count)))
 
+    @property
+    def keeps_all_keys(self) -> bool:
+        """Return whether no row is dropped for its key."""
+        return not self.by or self.keys is None or self.lists_all_cells
+
     def _check_row_count_steps(self) -> None:
         steps = self.row_count_steps
         is_increasing = steps == tuple(sorted(set(steps))) and steps[:1] in ((), (1,))

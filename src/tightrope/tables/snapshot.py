@@ -99,8 +99,7 @@ def share_rows(requests: Iterable[Request], schema: Schema) -> tuple[SharedRows,
     groups: dict[tuple[ContributionBounds, Term | None], list[SharedRows]] = {}
     for request in dict.fromkeys(requests):
         counts_rows = request.bounds.person_column is not None and not request.row_count_steps
-        keeps_all_keys = not request.by or request.keys is None or request.lists_all_cells
-        if not (counts_rows and keeps_all_keys and _row_bound_decides(request)):
+        if not (counts_rows and request.keeps_all_keys and _row_bound_decides(request)):
             continue
         groups_of_rows = groups.setdefault((_row_bound_only(request.bounds), request.where), [])
         last = groups_of_rows[-1].members if groups_of_rows else ()

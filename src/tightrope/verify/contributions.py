@@ -11,7 +11,7 @@ import re
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
-from itertools import combinations
+from itertools import chain, combinations
 from typing import Any
 
 from tightrope.verify.claims import (
@@ -255,26 +255,25 @@ def has_contradiction(tests: Sequence[Test]) -> bool:
     by_term: dict[str, list[Test]] = {}
     for test in tests:
         by_term.setdefault(test[0], []).append(test)
-    for own in by_term.values():
-        operators = {operator for _, operator, _ in own}
-        if "missing" in operators:
-            if len(operators) > 1:
-                return True
-            continue
-        mentioned = list(dict.fromkeys(value for _, _, values in own for value in values))
-        if len({literal_form(value) for value in mentioned if isinstance(value, str)} - {"text"}) > 1:
-            continue  # a day is also its first second, but not the same text
-        if operators <= {"in", "not in"}:
-            ranks = {value: 2 * place + 1 for place, value in enumerate(mentioned)}
-        elif len(set(map(type, mentioned))) == 1:
-            ranks = {value: 2 * place + 1 for place, value in enumerate(sorted(mentioned))}
-        else:
-            continue
-        places = [(operator, {ranks[value] for value in values}) for _, operator, values in own]
-        if not any(all(RANK_TESTS[operator](rank, ranked) for operator, ranked in places)
-                   for rank in range(2 * len(mentioned) + 1)):  # fmt: skip
-            return True
-    return False
+    return any(map(exclude_every_value, by_term.values()))
+
+
+def exclude_every_value(tests: Sequence[Test]) -> bool:
+    """Return whether no value meets these tests of one expression; False if values of several kinds are compared."""
+    operators = {operator for _, operator, _ in tests}
+    if "missing" in operators:
+        return len(operators) > 1
+    mentioned = list(dict.fromkeys(chain.from_iterable(values for _, _, values in tests)))
+    if len({literal_form(value) for value in mentioned if isinstance(value, str)} - {"text"}) > 1:
+        return False  # a day is also its first second, but not the same text
+    if not operators <= {"in", "not in"}:
+        if len(set(map(type, mentioned))) != 1:
+            return False
+        mentioned.sort()
+    ranks = {value: 2 * place + 1 for place, value in enumerate(mentioned)}
+    places = [(operator, {ranks[value] for value in values}) for _, operator, values in tests]
+    return not any(all(RANK_TESTS[operator](rank, ranked) for operator, ranked in places)
+                   for rank in range(2 * len(mentioned) + 1))  # fmt: skip
 
 
 def exclusive_set_sizes(mechanisms: Sequence[Mechanism]) -> dict[int, int]:

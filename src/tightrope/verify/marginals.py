@@ -91,14 +91,7 @@ def marginal_claims(data: dict[str, Any], variance_of: Callable[[dict[str, Any]]
     )
     if part is None or not all(has_statistics):
         return
-    count = len(part["sizes"])
-    listed = [
-        one[name] for one in part["tables"] + part["measurements"] for name in ("columns", "differences") if name in one
-    ]
-    if len(part["columns"]) != count or any(
-        columns != sorted(set(columns)) or columns[-1:] > [count - 1] for columns in listed
-    ):
-        raise BrokenError("marginals of columns that are not listed")
+    refuse_unknown_columns(part)
     numbers = [measurement["mechanism"] for measurement in part["measurements"]]
     yield equality_claim(
         "marginals: one mechanism for each measurement", sorted(numbers), [*range(1, len(mechanisms) + 1)]
@@ -112,6 +105,24 @@ def marginal_claims(data: dict[str, Any], variance_of: Callable[[dict[str, Any]]
     together = {mechanism.get("together") for mechanism in mechanisms}
     yield equality_claim("marginals: each measurement composes by itself", len(together), len(mechanisms))
     yield equality_claim("marginals: one condition", len({mechanism.get("where") for mechanism in mechanisms}), 1)
+    yield from variance_claims(data, variance_of)
+    yield unchecked_claim("half_width_95 of each table", "that 95 % of the errors are below it")
+    yield unchecked_claim("weights of tables, statement of marginals", "what the publisher asked for, in words")
+
+
+def refuse_unknown_columns(part: dict[str, Any]) -> None:
+    """Raise ``BrokenError`` unless the columns of tables and measurements are listed ones, ascending."""
+    count, parts = len(part["sizes"]), part["tables"] + part["measurements"]
+    used = [one.get(name, []) for one in parts for name in ("columns", "differences")]
+    if len(part["columns"]) != count or any(
+        columns != sorted(set(columns)) or columns[-1:] > [count - 1] for columns in used
+    ):
+        raise BrokenError("marginals of columns that are not listed")
+
+
+def variance_claims(data: dict[str, Any], variance_of: Callable[[dict[str, Any]], float]) -> Iterator[Claim]:
+    """Check the weights of least squares, and the gap, against the variances of the noise."""
+    mechanisms, part = data["mechanisms"], data["marginals"]
     if not all(Fraction(one["precision"]) > 0 for one in part["measurements"]):
         raise BrokenError("a weight of least squares that is 0")
     variances = [variance_of(mechanisms[measurement["mechanism"] - 1]) for measurement in part["measurements"]]
@@ -121,8 +132,6 @@ def marginal_claims(data: dict[str, Any], variance_of: Callable[[dict[str, Any]]
     gap = gaussian_gap(part, variances)
     verdict = CONFIRMED if abs(gap - part["gap"]) <= GAP_TOLERANCE else REFUTED
     yield Claim("marginals.gap", str(part["gap"]), f"= {gap:.6g}, within {GAP_TOLERANCE}", verdict)
-    yield unchecked_claim("half_width_95 of each table", "that 95 % of the errors are below it")
-    yield unchecked_claim("weights of tables, statement of marginals", "what the publisher asked for, in words")
 
 
 def _measurement_claims(name: str, data: dict[str, Any], measurement: Measurement) -> Iterator[Claim]:
@@ -171,8 +180,10 @@ def gaussian_gap(part: dict[str, Any], variances: Sequence[float]) -> float:
             costs[component] += dimensions[component] ** 2 * per_cell
             ratio = noise[component] / float(precisions[component]) ** 2
             weighted += per_cell * dimensions[component] * ratio
-    changes = [math.prod(sizes[column] - 1 for column in one["differences"]) for one in part["measurements"]]
-    used = math.fsum(change / variance for change, variance in zip(changes, variances, strict=True))
+    used = math.fsum(
+        math.prod(sizes[column] - 1 for column in measurement["differences"]) / variance
+        for measurement, variance in zip(part["measurements"], variances, strict=True)
+    )
     least = math.fsum(math.sqrt(cost) for cost in costs.values()) ** 2
     return max(0.0, math.sqrt(weighted * used / least) - 1) if least > 0 else math.inf
 
@@ -244,32 +255,45 @@ def marginal_table_claims(data: dict[str, Any]) -> Iterator[Claim]:
     counts = [integer_count(part, measurement) for measurement in part["measurements"]]
     yield equality_claim("measured: integers of each measurement", list(map(len, measured)), counts)
     answers = {answer["name"]: answer for answer in data["answers"]}
-    yield equality_claim("marginals.tables: answers", sorted(answers), sorted(one["answer"] for one in part["tables"]))
-    if list(map(len, measured)) != counts or set(answers) != {table["answer"] for table in part["tables"]}:
+    names = [table["answer"] for table in part["tables"]]
+    yield equality_claim("marginals.tables: answers", sorted(answers), sorted(names))
+    if list(map(len, measured)) != counts or set(answers) != set(names):
         return
     direct = {
         tuple(one["columns"]): integers
         for one, integers in zip(part["measurements"], measured, strict=True)
         if not one["differences"]
     }
-    values_by_column: dict[int, list[str]] = {}
+    rows = data["certificate"]["neighbors"]["max_rows"]
+    values = values_by_column(part["tables"], answers)
     for table, cells in zip(part["tables"], fitted_tables(part, measured), strict=True):
         answer, columns = answers[table["answer"]], table["columns"]
         name = f"answer {answer['name']!a}"
-        keys = [tuple(json.dumps(row.get(column)) for column in answer["by"]) for row in answer["rows"]]
-        for position, column in enumerate(columns):
-            values = list(dict.fromkeys(key[position] for key in keys if len(key) > position))
-            values_by_column.setdefault(column, values)
-        expected = list(product(*(values_by_column[column] for column in columns)))
-        is_complete = len(answer["by"]) == len(columns) and keys == expected and len(keys) == len(cells)
+        expected = list(product(*(values[column] for column in columns)))
+        counts_agree = [len(answer["by"]), len(expected)] == [len(columns), len(cells)]
+        is_complete = counts_agree and row_keys(answer) == expected
         yield _judged(f"{name}: all combinations of the values of its columns", "in order", is_complete)
-        rows = data["certificate"]["neighbors"]["max_rows"]
-        bounds = [answer[limit] for limit in ("max_rows", "max_rows_per_group", "max_groups")]
+        bounds = [answer["max_rows"], answer["max_rows_per_group"], answer["max_groups"]]
         yield equality_claim(f"{name}: rows of a person", bounds, [rows] * 3)
         drawn = [row["noisy"] for row in answer["rows"] if "noisy" in row]
         yield equality_claim(f"{name}: noisy numbers", drawn, direct.get(tuple(columns), []))
         if is_complete:
             yield from _cell_claims(name, answer, table["half_width_95"], cells)
+
+
+def row_keys(answer: dict[str, Any]) -> list[tuple[str, ...]]:
+    """Return the key of each row of an answer, its values as JSON."""
+    return [tuple(json.dumps(row.get(column)) for column in answer["by"]) for row in answer["rows"]]
+
+
+def values_by_column(tables: Sequence[dict[str, Any]], answers: dict[str, dict[str, Any]]) -> dict[int, list[str]]:
+    """Return the values of each column, in the order of the first table that has it."""
+    values: dict[int, list[str]] = {}
+    for table in tables:
+        keys = row_keys(answers[table["answer"]])
+        for position, column in enumerate(table["columns"]):
+            values.setdefault(column, list(dict.fromkeys(key[position] for key in keys if len(key) > position)))
+    return values
 
 
 def _cell_claims(name: str, answer: dict[str, Any], half_width: float, cells: Sequence[Fraction]) -> Iterator[Claim]:

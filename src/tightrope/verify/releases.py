@@ -193,25 +193,28 @@ def chosen_answer_claims(mechanisms: Sequence[dict[str, Any]]) -> Iterator[Claim
     choices = [mechanism for mechanism in mechanisms if mechanism.get("choice") is not None]
     for number, answer in enumerate(dict.fromkeys(name for mechanism in choices for name in mechanism["answers"])):
         members = [one for one in mechanisms if answer in one["answers"] and one.get("exclusive") is None]
-        chosen, name = [one for one in members if one in choices], f"chosen answer {number}"
-        kinds = sorted("noise" if one.get("choice") is None else _choice_kind(one) for one in members)
-        yield equality_claim(f"{name}: what is chosen for it", kinds, ["a cell", "a width"])
-        shared, ranks = ("by", "where", "rows", "max_rows_per_group", "groups", "together"), ("below", "left_out")
-        descriptions = {
-            json.dumps([[one.get(key) for key in shared], [one["choice"].get(key) for key in ranks]]) for one in chosen
-        }
-        yield equality_claim(f"{name}: both speak of the same rows and share", len(descriptions), 1)
-        counted = {one["by"][-1].rpartition(",")[2].strip(" )") if one["by"] else "" for one in members}
-        yield equality_claim(f"{name}: cells", {str(one["choice"]["cells"]) for one in chosen}, counted)
-        cell, width = sorted(chosen, key=_choice_kind) if kinds == ["a cell", "a width"] else ({}, {})
-        if cell and cell["choice"].get("left_out") is not None:
-            reach = sum(_rare_distance(width, probability) for probability in (MISS_PROBABILITY, 0.5))
-            rows = -(-max(_rare_distance(cell, MISS_PROBABILITY), reach) // PARTS_PER_ROW)
-            yield equality_claim(f"{name}: rows left out", int(cell["choice"]["left_out"]), rows)
+        yield from cell_and_width_claims(f"chosen answer {number}", members)
+
+
+def cell_and_width_claims(name: str, members: Sequence[dict[str, Any]]) -> Iterator[Claim]:
+    """Check that the mechanisms of an answer are the choices of a cell and of a width, with the same rows and cells."""
+    kinds, chosen = sorted(map(_choice_kind, members)), [one for one in members if one.get("choice") is not None]
+    yield equality_claim(f"{name}: what is chosen for it", kinds, ["a cell", "a width"])
+    both, ranks = ("by", "where", "rows", "max_rows_per_group", "groups", "together"), ("below", "left_out")
+    scopes = {json.dumps([[one.get(key) for key in both], [one["choice"].get(key) for key in ranks]]) for one in chosen}
+    yield equality_claim(f"{name}: both speak of the same rows and share", len(scopes), 1)
+    counted = {one["by"][-1].rpartition(",")[2].strip(" )") if one["by"] else "" for one in members}
+    yield equality_claim(f"{name}: cells", {str(one["choice"]["cells"]) for one in chosen}, counted)
+    cell, width = sorted(chosen, key=_choice_kind) if kinds == ["a cell", "a width"] else ({}, {})
+    if cell and cell["choice"].get("left_out") is not None:
+        reach = sum(_rare_distance(width, probability) for probability in (MISS_PROBABILITY, 0.5))
+        rows = -(-max(_rare_distance(cell, MISS_PROBABILITY), reach) // PARTS_PER_ROW)
+        yield equality_claim(f"{name}: rows left out", int(cell["choice"]["left_out"]), rows)
 
 
 def _choice_kind(mechanism: dict[str, Any]) -> str:
-    return "a cell" if mechanism["choice"]["target"] is None else "a width"
+    choice = mechanism.get("choice")
+    return "noise" if choice is None else "a cell" if choice["target"] is None else "a width"
 
 
 def noise_of_mechanism(mechanism: dict[str, Any]) -> Noise:

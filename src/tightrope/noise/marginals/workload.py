@@ -51,6 +51,17 @@ class MarginalWorkload:
     def __post_init__(self) -> None:
         for size in self.sizes:
             check_integer("sizes", size, at_least=2, remedy="a column with one value says nothing: leave it out")
+        self._check_marginals()
+        if not len(self.weights) == len(self.marginals) or not all(weight > 0 for weight in self.weights):
+            raise InputError("weights", self.weights, "one positive number for each marginal")
+        if not self.cell_count <= MAX_MARGINAL_CELLS:
+            raise InputError(
+                "marginals", self.cell_count, f"at most {MAX_MARGINAL_CELLS} cells together", "use fewer columns"
+            )
+        if not sum(1 << len(columns) for columns in self.marginals) <= 8 * MAX_COMPONENTS:
+            raise InputError("marginals", len(self.marginals), "fewer tables of many columns", "use lower orders")
+
+    def _check_marginals(self) -> None:
         if not self.marginals:
             raise InputError("marginals", self.marginals, "at least one set of columns")
         for columns in self.marginals:
@@ -60,14 +71,6 @@ class MarginalWorkload:
         if len(set(self.marginals)) < len(self.marginals):
             repeated = next(columns for columns in self.marginals if self.marginals.count(columns) > 1)
             raise InputError("marginals", repeated, "listed once", "give it a larger weight instead")
-        if not len(self.weights) == len(self.marginals) or not all(weight > 0 for weight in self.weights):
-            raise InputError("weights", self.weights, "one positive number for each marginal")
-        if not self.cell_count <= MAX_MARGINAL_CELLS:
-            raise InputError(
-                "marginals", self.cell_count, f"at most {MAX_MARGINAL_CELLS} cells together", "use fewer columns"
-            )
-        if not sum(1 << len(columns) for columns in self.marginals) <= 8 * MAX_COMPONENTS:
-            raise InputError("marginals", len(self.marginals), "fewer tables of many columns", "use lower orders")
 
     @classmethod
     def from_marginals(

@@ -80,27 +80,32 @@ class marginals:
             raise PlanError("name", self.name, "a non-empty text")
         if self.weight not in ("cells", "tables"):
             raise PlanError("weight", self.weight, '"cells" or "tables"', "or say weights=[1, 4], one for each table")
-        listed = self.table_columns
-        if self.weights is not None:
-            numbers = list(self.weights) if isinstance(self.weights, (list, tuple)) else []
-            are_valid = all(isinstance(w, (int, float)) and not isinstance(w, bool) and 0 < w < 1e6 for w in numbers)
-            if len(numbers) != len(listed) or not are_valid:
-                remedy = "tables are in the order of `of`, or by their number of columns"
-                raise PlanError(
-                    "weights", self.weights, f"a number above 0 for each of the {len(listed)} tables", remedy
-                )
-        for parameter in ("keys", "bounds"):
-            given = getattr(self, parameter)
-            if given is not None and not isinstance(given, Mapping):
-                raise PlanError(parameter, type(given).__name__, "values by column", KEYS_ADVICE)
-            for column in given or ():
-                if column not in self.all_columns.by:
-                    raise PlanError(parameter, column, f"one of the columns {list(self.all_columns.by)}")
+        self._check_weights(len(self.table_columns))
+        self._check_known_columns("keys", self.keys)
+        self._check_known_columns("bounds", self.bounds)
         for column in set(self.keys or ()) & set(self.bounds or ()):
             raise PlanError("bounds", column, "left out for a column with keys")
         for column in self.all_columns.by:
             self._given_values(column)
         self.make_tables()
+
+    def _check_weights(self, table_count: int) -> None:
+        if self.weights is None:
+            return
+        numbers = list(self.weights) if isinstance(self.weights, (list, tuple)) else []
+        are_valid = all(isinstance(w, (int, float)) and not isinstance(w, bool) and 0 < w < 1e6 for w in numbers)
+        if len(numbers) != table_count or not are_valid:
+            remedy = "tables are in the order of `of`, or by their number of columns"
+            raise PlanError("weights", self.weights, f"a number above 0 for each of the {table_count} tables", remedy)
+
+    def _check_known_columns(self, parameter: str, given: object) -> None:
+        if given is None:
+            return
+        if not isinstance(given, Mapping):
+            raise PlanError(parameter, type(given).__name__, "values by column", KEYS_ADVICE)
+        for column in given:
+            if column not in self.all_columns.by:
+                raise PlanError(parameter, column, f"one of the columns {list(self.all_columns.by)}")
 
     @cached_property
     def all_columns(self) -> CheckedOptions:
@@ -118,42 +123,46 @@ class marginals:
     @cached_property
     def table_columns(self) -> tuple[Columns, ...]:
         """The columns of each table, by position."""
-        names = self.all_columns.by
-        if self.of is not None:
-            if not isinstance(self.of, (list, tuple)) or not all(isinstance(one, (list, tuple)) for one in self.of):
-                raise PlanError("of", self.of, "a list of lists of columns", 'say of=[["sex", "age"], ["state"]]')
-            unknown = [column for table in self.of for column in table if column not in names]
-            if unknown:
-                raise PlanError("of", unknown[0], f"one of the columns {list(names)}")
-            if any(len(set(table)) < len(table) for table in self.of):
-                raise PlanError("of", self.of, "different columns in each table")
-            tables = [tuple(sorted(map(names.index, table))) for table in self.of]
-        else:
-            is_list = isinstance(self.orders, (list, tuple, range)) and len(self.orders) > 0
-            orders = sorted(set(self.orders)) if is_list else []
-            if not orders or not all(type(order) is int and 0 <= order <= len(names) for order in orders):
-                expected = f"numbers of columns, each from 0 to {len(names)}"
-                raise PlanError("orders", self.orders, expected, "orders=(0, 1, 2): the total, columns and pairs")
-            if sum(math.comb(len(names), order) for order in orders) > MAX_TABLES:
-                raise PlanError(
-                    "orders", self.orders, f"such that there are at most {MAX_TABLES:,} tables", "list some"
-                )
-            tables = [table for order in orders for table in itertools.combinations(range(len(names)), order)]
+        tables = self._tables_by_order() if self.of is None else self._listed_tables(self.of)
         if not 1 <= len(tables) <= MAX_TABLES or len(set(tables)) < len(tables):
             raise PlanError("of", len(tables), f"from 1 to {MAX_TABLES:,} tables, each once", "give it a larger weight")
         return tuple(tables)
 
+    def _listed_tables(self, listed: Sequence[Sequence[str]]) -> list[Columns]:
+        names = self.all_columns.by
+        if not isinstance(listed, (list, tuple)) or not all(isinstance(one, (list, tuple)) for one in listed):
+            raise PlanError("of", listed, "a list of lists of columns", 'say of=[["sex", "age"], ["state"]]')
+        unknown = [column for table in listed for column in table if column not in names]
+        if unknown:
+            raise PlanError("of", unknown[0], f"one of the columns {list(names)}")
+        if any(len(set(table)) < len(table) for table in listed):
+            raise PlanError("of", listed, "different columns in each table")
+        return [tuple(sorted(map(names.index, table))) for table in listed]
+
+    def _tables_by_order(self) -> list[Columns]:
+        count = len(self.all_columns.by)
+        is_list = isinstance(self.orders, (list, tuple, range)) and len(self.orders) > 0
+        orders = sorted(set(self.orders)) if is_list else []
+        if not orders or not all(type(order) is int and 0 <= order <= count for order in orders):
+            expected = f"numbers of columns, each from 0 to {count}"
+            raise PlanError("orders", self.orders, expected, "orders=(0, 1, 2): the total, columns and pairs")
+        if sum(math.comb(count, order) for order in orders) > MAX_TABLES:
+            raise PlanError("orders", self.orders, f"such that there are at most {MAX_TABLES:,} tables", "list some")
+        return [table for order in orders for table in itertools.combinations(range(count), order)]
+
     def _given_values(self, column: str) -> tuple[object, ...] | None:
         """Return the values of a column that are listed, or between its bounds; raises ``PlanError``."""
-        if self.keys is not None and column in self.keys:
-            try:
-                listed = listed_keys(self.keys[column], (column,)) or ()
-            except PlanError as error:
-                raise PlanError.from_error(error, f"keys of {escape_control_chars(column)}") from None
-            return tuple(value for (value,) in listed)
-        if self.bounds is None or column not in self.bounds:
+        if self.bounds is not None and column in self.bounds:
+            return self._bounded_values(column, self.bounds[column])
+        if self.keys is None or column not in self.keys:
             return None
-        pair = self.bounds[column]
+        try:
+            listed = listed_keys(self.keys[column], (column,)) or ()
+        except PlanError as error:
+            raise PlanError.from_error(error, f"keys of {escape_control_chars(column)}") from None
+        return tuple(value for (value,) in listed)
+
+    def _bounded_values(self, column: str, pair: Sequence[int]) -> tuple[int, ...]:
         is_pair = isinstance(pair, (list, tuple)) and len(pair) == 2
         lower, upper = pair if is_pair else (0, 0)
         if not (type(lower) is int and type(upper) is int and 0 < upper - lower < MAX_BOUNDED_VALUES):

@@ -142,6 +142,16 @@ def profile_points(certificate: Certificate) -> list[Point]:
     δ(ε) is convex in e^ε, so the chord in e^ε lies above it: every point returned is a guarantee. The curve passes
     through the promised point, unless other points show that δ is smaller there.
     """
+    known, points = drawn_corners(certificate), list[Point]()
+    for (low, start), (high, end) in pairwise(known):
+        # From the left end up to but without the right one, closer where log δ falls fastest.
+        grown = math.expm1(high - low)
+        points += [(low + math.log1p(t * grown), (1 - t) * start + t * end) for t in _ALONG_CHORD]
+    return points + known[-1:]
+
+
+def drawn_corners(certificate: Certificate) -> list[Point]:
+    """Return the stated (ε, δ) with δ > 0, by ε, and the promised one if no other shows that δ is smaller there."""
     stated = stated_number_pairs(certificate.profile.epsilon, certificate.profile.delta)
     known = sorted((epsilon, delta) for epsilon, delta in stated if 0 <= epsilon <= DRAWN_EPSILON and 0 < delta <= 1)
     promised = promised_point(certificate)
@@ -149,13 +159,8 @@ def profile_points(certificate: Certificate) -> list[Point]:
         before = [delta for epsilon, delta in known if epsilon < promised[0]]
         after = [delta for epsilon, delta in known if epsilon > promised[0]]
         if promised[1] <= min(before, default=1.0) and promised[1] >= max(after, default=0.0):
-            known = sorted([*known, promised])
-    points: list[Point] = []
-    for (low, start), (high, end) in pairwise(known):
-        # From the left end up to but without the right one, closer where log δ falls fastest.
-        grown = math.expm1(high - low)
-        points += [(low + math.log1p(t * grown), (1 - t) * start + t * end) for t in _ALONG_CHORD]
-    return points + known[-1:]
+            return sorted([*known, promised])
+    return known
 
 
 @dataclass(frozen=True, slots=True)

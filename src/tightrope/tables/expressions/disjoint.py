@@ -44,6 +44,12 @@ class ValueTest(NamedTuple):
     operator: str
     values: tuple[Any, ...]
 
+    def holds_for(self, value: Any) -> bool:
+        """Return whether a value that is not missing meets the test."""
+        if self.operator in ("in", "not in"):
+            return (value in self.values) == (self.operator == "in")
+        return bool(COMPARISONS[self.operator](value, self.values[0]))
+
 
 Alternatives = tuple[tuple[ValueTest, ...], ...]
 
@@ -163,23 +169,26 @@ def _have_contradiction(tests: Sequence[ValueTest]) -> bool:
 
 def _can_all_hold(tests: Sequence[ValueTest]) -> bool:
     """Return False if no value meets these tests of one expression."""
-    if any(test.operator == "missing" for test in tests):
-        return all(test.operator == "missing" for test in tests)
-    forms = {literal_form(value) for test in tests for value in test.values if isinstance(value, str)}
-    if len(forms - {"text"}) > 1:
-        return True  # a day is also its first second, but not the same text
+    operators = {test.operator for test in tests}
+    if "missing" in operators:
+        return operators == {"missing"}
+    if mixes_time_forms(tests):
+        return True
     listed = [test.values for test in tests if test.operator == "in"]
     if listed:
-        return any(all(_meets_test(value, test) for test in tests) for value in listed[0])
-    bounds = [test for test in tests if test.operator != "not in"]
-    lowest = max((test.values[0] for test in bounds if test.operator in (">", ">=")), default=None)
-    highest = min((test.values[0] for test in bounds if test.operator in ("<", "<=")), default=None)
-    if lowest is None or highest is None or lowest < highest:
+        return any(_meets_all(value, tests) for value in listed[0])
+    lowest: Any = max((test.values[0] for test in tests if test.operator in (">", ">=")), default=None)
+    highest: Any = min((test.values[0] for test in tests if test.operator in ("<", "<=")), default=None)
+    if None in (lowest, highest) or lowest < highest:
         return True
-    return bool(lowest == highest) and all(_meets_test(lowest, test) for test in tests)
+    return bool(lowest == highest) and _meets_all(lowest, tests)
 
 
-def _meets_test(value: Any, test: ValueTest) -> bool:
-    if test.operator in ("in", "not in"):
-        return (value in test.values) == (test.operator == "in")
-    return bool(COMPARISONS[test.operator](value, test.values[0]))
+def mixes_time_forms(tests: Sequence[ValueTest]) -> bool:
+    """Return whether the values are times of several forms: a day is also its first second, but not the same text."""
+    forms = {literal_form(value) for test in tests for value in test.values if isinstance(value, str)}
+    return len(forms - {"text"}) > 1
+
+
+def _meets_all(value: Any, tests: Sequence[ValueTest]) -> bool:
+    return all(test.holds_for(value) for test in tests)
