@@ -19,6 +19,7 @@ from tightrope.documents.escaping import escape_control_chars
 from tightrope.errors import PlanError
 from tightrope.noise.worst_split import NoiseSpec, nearest_eighths
 from tightrope.numerics.root_finding import bisect_real
+from tightrope.numerics.rounding import ROUND_OFF
 from tightrope.queries.intervals import OUTSIDE, NoiseTails, half_width, product_width
 from tightrope.queries.query import Integers, Noises, Record
 from tightrope.queries.statistics import Noise, NoisyStatistic
@@ -237,8 +238,8 @@ class NoisySample:
         return self.outside - NUISANCE_PROBABILITY * (nuisances + 1)
 
     def centered_value_bound(self, name: str) -> float:
-        """Return the largest magnitude of a centered value."""
-        return abs(self.noises[name].vector.sensitivity) * self.noises[name].step_size
+        """Return the largest magnitude of a centered value, rounded up."""
+        return abs(self.noises[name].vector.sensitivity) * self.noises[name].step_size * (1 + 4 * ROUND_OFF)
 
     @property
     def largest_rows(self) -> float:

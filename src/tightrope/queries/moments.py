@@ -98,7 +98,7 @@ class SpreadQuery(ColumnQuery, ABC):
         noisy_value = min(max(noisy_variance(sample, X) / usable, 0.0), largest_variance)
         interval = (
             self._value_from_variance(min(span.low, noisy_value)),
-            self._value_from_variance(max(span.high, noisy_value)),
+            self._value_from_variance(min(max(span.high, noisy_value), largest_variance)),
         )
         return {
             "value": self._value_from_variance(noisy_value),
@@ -358,7 +358,8 @@ class covariance(MomentQuery):
         product = sample.product_of_mean_errors(*means)
         span = covariance_span(sample, means, product, sample.main_error_probability(3))
         value = min(max(noisy_covariance(sample) / usable, -largest_covariance), largest_covariance)
-        return {"value": value, "lower": min(span.low, value), "upper": max(span.high, value), "usable": usable}
+        lower, upper = max(min(span.low, value), -largest_covariance), min(max(span.high, value), largest_covariance)
+        return {"value": value, "lower": lower, "upper": upper, "usable": usable}
 
     def expected_error(self, noises: Noises, people: int) -> tuple[float, float]:
         """Return the errors for values around the middle of their range (``TYPICAL_MEAN_SQUARE``)."""

@@ -6,9 +6,11 @@ Simulated with the noise that runs, by randomness of the operating system; a che
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats
 
+import tightrope as tr
 from tests.queries.derived.kinds import KINDS, accuracy_of, columns, draws_of, exact, holds, records
 from tightrope.queries import moment_estimates
 from tightrope.queries.intervals import product_width
@@ -123,3 +125,18 @@ def test_the_width_of_a_product_is_exceeded_about_as_rarely_as_it_says(ratios, r
     product = np.abs((x - ratios[0] * n) * (y + ratios[1] * n))
     assert 0.25 * outside < (product > width).mean() <= 1.1 * outside
     assert (product > 0.5 * width).mean() > 1.1 * outside
+
+
+@pytest.mark.parametrize("end", [1.0, 2.0])
+def test_the_largest_possible_moment_is_in_the_interval(end):
+    """Half of the values at either end of the range: no end of an interval may lie below it by rounding."""
+    table = pd.DataFrame({"x": [-end, end] * 10, "y": [-end, end] * 10})
+    session = tr.Session(table, privacy_unit=None, budget=tr.Budget(epsilon=50, delta="1e-8"))
+    bounds = (-end, end)
+    questions = [
+        tr.variance("x", bounds=bounds),
+        tr.standard_deviation("x", bounds=bounds),
+        tr.covariance("x", "y", bounds=bounds, other_bounds=bounds),
+    ]
+    for answer, truth in zip(session.plan(questions).release(), (end**2, end, end**2), strict=True):
+        assert answer.lower < answer.upper == truth
