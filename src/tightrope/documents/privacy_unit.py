@@ -78,18 +78,6 @@ class PrivacyUnit:
         )
 
     @property
-    def declared_limits_text(self) -> str:
-        """Return the declared contribution bounds in one line, without those that follow from another one.
-
-        >>> PrivacyUnit("tail", 53, 53, 53, "an aircraft").declared_limits_text
-        'declared limit: at most 53 rows per aircraft'
-        >>> PrivacyUnit("id", 4, 1, 4, "a route").declared_limits_text
-        'declared limits: at most 4 rows per route, 1 per group'
-        """
-        text = self.used_rows_text().removeprefix("using ")
-        return f"declared limit{'s' if ', ' in text else ''}: {text}" if text else ""
-
-    @property
     def limits_text(self) -> list[str]:
         """Return the contribution bounds in words. Digests in ledgers contain them, so that they stay the same."""
         bounds = (

@@ -36,7 +36,7 @@ def interval_statement(queries: Sequence[Query], *, compared: bool = False, leav
         "limiting rows": leaves_out,
         "clamping": any(query.clamping_effect for query in queries),
         "missing values": any(query.clamped_columns for query in queries),
-        "suppressed groups": any(query.has_discovered_groups for query in queries),
+        "suppressed groups": any(query.key_columns and query.asked.keys is None for query in queries),
     }
     present = [name for name, is_present in sources.items() if is_present]
     listed = " and ".join(filter(None, [", ".join(present[:-1]), *present[-1:]]))

@@ -115,12 +115,6 @@ class Query(QueryOptions, ABC):
         return () if self.counts_suppressed_groups else self.asked.by
 
     @property
-    @final
-    def has_discovered_groups(self) -> bool:
-        """Return whether groups are discovered in the data, so that small ones are suppressed."""
-        return bool(self.key_columns) and self.asked.keys is None
-
-    @property
     def cell_expression(self) -> Cell | None:
         """The cells of a range in which each group is counted; None if groups are not divided into cells."""
         return None

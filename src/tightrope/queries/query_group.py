@@ -340,7 +340,7 @@ def group_queries(
     ``InputError`` for an expression that cannot be parsed.
     """
     _check_questions(questions)
-    person_term = unit_term(person, schema)
+    person_term = None if person.column is None else unit_term(person, schema)
     queries_by_group: dict[object, dict[int, Query]] = {}
     for position, unresolved in enumerate(questions):
         try:

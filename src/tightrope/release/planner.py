@@ -214,7 +214,7 @@ class Planner:
         """Return the questions by group, with even relative errors."""
         schema = self.table.schema
         groups = group_queries(self.questions, self.person, schema, self.where, weighted=False, shares_sums=shares_sums)
-        if self.rule >= SHARED_COST_RULE:
+        if self.rule >= SHARED_COST_RULE and len({task.where for task in groups}) > 1:
             groups = with_alternatives(groups, schema)
         return with_even_errors(groups, budget)
 

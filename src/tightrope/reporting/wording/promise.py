@@ -207,7 +207,9 @@ def privacy_promise(certificate: Certificate) -> PrivacyPromise:
         delta_text = significant_text(delta, 2, UP)
         delta_meaning = DELTA_MEANING if delta > 0 else ZERO_DELTA_MEANING
     # What a privacy unit is, and its declared limits; one answer can have smaller ones.
-    facts = [f"privacy unit: {person.rows_words}", *filter(None, [person.declared_limits_text])]
+    limits = person.used_rows_text().removeprefix("using ")
+    limits_text = f"declared limit{'s' if ', ' in limits else ''}: {limits}"
+    facts = [f"privacy unit: {person.rows_words}", *([limits_text] if limits else [])]
     return PrivacyPromise(
         person=person,
         attack=attack,
