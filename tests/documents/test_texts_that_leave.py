@@ -180,4 +180,5 @@ def test_nothing_else_writes_a_text_that_leaves() -> None:
                 names = {f"{node.module}.{one.name}" for one in node.names}
                 if names & forbidden:
                     found.add(path.relative_to(SOURCE).as_posix())
-    assert found - ELSEWHERE - {"verify/contributions.py"} == {ONE_PLACE}  # compares, as the rest of verify
+    comparing = {"verify/contributions.py", "verify/marginals.py"}  # compare, as the rest of verify
+    assert found - ELSEWHERE - comparing == {ONE_PLACE}
