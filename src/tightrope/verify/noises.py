@@ -30,8 +30,8 @@ from tightrope.verify.tables import TOTAL_WEIGHT, Noise
 
 POWERS = {"absolute": 1, "squared": 2}
 FAINT_TAIL = 2.0**-200
-MAX_COUNTED = 1000
-"""For more answers that are counted together, the lower bound is not computed."""
+MAX_COUNTED, MAX_COUNTED_CELLS = 1000, 1 << 17
+"""For more answers that are counted together, or more tails, the lower bound is not computed."""
 
 
 def noise_claims(data: dict[str, Any]) -> list[Claim]:
@@ -230,6 +230,7 @@ def _counted_lower_bound(numbers: dict[str, Any], power: int, sensitivity: int, 
     count, together, center, half = (numbers[name] for name in ("count", "together", "centre", "half"))
     width = sensitivity * together
     is_counted = 1 <= count <= MAX_COUNTED and 1 <= count * together <= releases and (together == 1 or power == 2)
+    is_counted = is_counted and width * max(len(center), len(half)) <= MAX_COUNTED_CELLS
     if not (is_counted and center and all(0 <= tail <= 0.5 for tail in (*center, *half))):
         return arb(-1)
     centers, halves = [exact_interval(tail) for tail in center], [exact_interval(tail) for tail in (0.5, *half)]
