@@ -133,6 +133,7 @@ def test_rates_stand_next_to_other_limits():
     budget = Budget(epsilon=1, attack_rates=[(0.01, 0.05), (0.1, 0.3)], delta="1e-8")
     assert len(budget.points) == 3
     assert budget.asked[:2] == ("epsilon", "attack_rates")
+    assert budget.scale_by(1) == budget and budget.scale_by(1).attack_rates == budget.attack_rates
     assert budget.scale_by("0.5").points[0] == (Decimal("0.5"), Decimal("5e-9"))
     assert str(budget).startswith("epsilon 1 at delta 1e-8 and true-positive rate 0.05 at false-positive rate 0.01")
 

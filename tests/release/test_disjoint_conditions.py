@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import Any
 
 import pandas as pd
 import pytest
 
 import tightrope as tr
+from tests.release.former_rules import plan_by_former_rule, resume_killed_release
 from tightrope.errors import InputError
 from tightrope.ledger.noise_record import NoiseRecord
 from tightrope.noise.worst_split import Alternative
 from tightrope.release.execution import noise_record_of
-from tightrope.release.planner import EVEN_ERRORS_RULE, SHARED_COST_RULE, Planner
+from tightrope.release.planner import EVEN_ERRORS_RULE, SHARED_COST_RULE
 
 MONTHS = [f"2024-{month:02}-03" for month in range(1, 13)]
 TABLE = pd.DataFrame({
@@ -155,21 +155,12 @@ def opened(place: Any, **settings: Any) -> tr.Session:
     return tr.Session.open(TABLE, ledger=place, dataset="d", privacy_unit=None, budget=budget, **settings)
 
 
-def planned_by_former_rule(monkeypatch: pytest.MonkeyPatch) -> None:
-    make_draft = Planner.make_draft
-
-    def former_draft(self: Planner, *args: Any) -> Any:
-        return make_draft(replace(self, rule=min(self.rule, EVEN_ERRORS_RULE)), *args)
-
-    monkeypatch.setattr(Planner, "make_draft", former_draft)
-
-
 QUESTIONS = [*counts("g == 'a'", "g == 'b'"), tr.mean("x", bounds=(0, 7), where="g == 'c'", name="mean")]
 
 
 def test_a_key_charged_by_the_former_rule_gives_its_answers_again(tmp_path, monkeypatch):
     with monkeypatch.context() as former:
-        planned_by_former_rule(former)
+        plan_by_former_rule(former, EVEN_ERRORS_RULE)
         first = opened(tmp_path / "ledger").plan(QUESTIONS, budget_fraction="0.25", key="march").release()
     again = opened(tmp_path / "ledger").plan(QUESTIONS, budget_fraction="0.25", key="march")
     assert again.draft.planning_rule == EVEN_ERRORS_RULE
@@ -184,7 +175,7 @@ def test_a_key_charged_by_the_former_rule_gives_its_answers_again(tmp_path, monk
 
 def test_a_series_of_the_former_rule_goes_on_and_a_new_one_is_shared(tmp_path, monkeypatch):
     with monkeypatch.context() as former:
-        planned_by_former_rule(former)
+        plan_by_former_rule(former, EVEN_ERRORS_RULE)
         session = opened(tmp_path / "ledger")
         session.series(session.plan(QUESTIONS, budget_fraction="0.5"), times=3, key="monthly").next().release()
     session = opened(tmp_path / "ledger")
@@ -198,13 +189,10 @@ def test_a_series_of_the_former_rule_goes_on_and_a_new_one_is_shared(tmp_path, m
 
 
 def test_an_unanswered_release_by_the_former_rule_is_resumed(tmp_path, monkeypatch):
-    with monkeypatch.context() as former:
-        planned_by_former_rule(former)
-        session = opened(tmp_path / "ledger")
-        plan = session.plan(QUESTIONS, budget_fraction="0.25", key="killed")
-        plan._account._account.begin_reading(plan._account.claim)
-    session = opened(tmp_path / "ledger")
-    resumed = session.resumed(session.plan(QUESTIONS, budget_fraction="0.25"))
+    def open_session() -> tr.Session:
+        return opened(tmp_path / "ledger")
+
+    _, resumed = resume_killed_release(monkeypatch, EVEN_ERRORS_RULE, open_session, QUESTIONS)
     assert resumed.draft.planning_rule == EVEN_ERRORS_RULE
     assert len(resumed.release()) == 3
 

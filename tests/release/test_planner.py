@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 
 import tightrope as tr
+from tests.release.former_rules import plan_by_former_rule, resume_killed_release
 from tightrope.errors import InputError, InsufficientBudgetError, PlanError
 from tightrope.ledger.noise_record import NoiseRecord
 from tightrope.noise.worst_split import EIGHTHS
 from tightrope.release.execution import release_claim
-from tightrope.release.planner import EVEN_ERRORS_RULE, ONE_SIZE_RULE, Planner, commensurate_sizes
+from tightrope.release.planner import EVEN_ERRORS_RULE, ONE_SIZE_RULE, commensurate_sizes
 from tightrope.verify.check import check_document
 from tightrope.verify.claims import CONFIRMED, OPEN, REFUTED, worst_verdict
 
@@ -172,18 +172,12 @@ def opened(place):
     return tr.Session.open(table, ledger=place, dataset="d", privacy_unit="id", max_rows=4, budget=budget)
 
 
-def planned_by_former_rule(monkeypatch):
-    """Plan by rule 1, as versions before rule 2 did."""
-    make_draft = Planner.make_draft
-    monkeypatch.setattr(Planner, "make_draft", lambda self, *args: make_draft(replace(self, rule=ONE_SIZE_RULE), *args))
-
-
 QUESTIONS = [small(), large("a", 0), tr.mean("x", bounds=(0, 3))]
 
 
 def test_a_key_charged_by_the_former_rule_gives_its_answers_again(tmp_path, monkeypatch):
     with monkeypatch.context() as former:
-        planned_by_former_rule(former)
+        plan_by_former_rule(former, ONE_SIZE_RULE)
         first = opened(tmp_path / "ledger").plan(QUESTIONS, budget_fraction="0.25", key="march").release()
     session = opened(tmp_path / "ledger")
     again = session.plan(QUESTIONS, budget_fraction="0.25", key="march")
@@ -214,13 +208,10 @@ def test_entries_state_their_rule_unless_it_is_the_first(tmp_path, monkeypatch):
 
 
 def test_an_unanswered_release_by_the_former_rule_is_resumed(tmp_path, monkeypatch):
-    with monkeypatch.context() as former:
-        planned_by_former_rule(former)
-        session = opened(tmp_path / "ledger")
-        plan = session.plan(QUESTIONS, budget_fraction="0.25", key="killed")
-        plan._account._account.begin_reading(plan._account.claim)
-    session = opened(tmp_path / "ledger")
-    resumed = session.resumed(session.plan(QUESTIONS, budget_fraction="0.25"))
+    def open_session():
+        return opened(tmp_path / "ledger")
+
+    session, resumed = resume_killed_release(monkeypatch, ONE_SIZE_RULE, open_session, QUESTIONS)
     assert resumed.draft.planning_rule == ONE_SIZE_RULE
     assert len(resumed.release()) == 3 and session.spent["budget_fraction"] == "0.25"
     next_plan = session.plan(QUESTIONS, budget_fraction="0.25")
@@ -229,7 +220,7 @@ def test_an_unanswered_release_by_the_former_rule_is_resumed(tmp_path, monkeypat
 
 def test_a_series_of_the_former_rule_goes_on(tmp_path, monkeypatch):
     with monkeypatch.context() as former:
-        planned_by_former_rule(former)
+        plan_by_former_rule(former, ONE_SIZE_RULE)
         session = opened(tmp_path / "ledger")
         session.series(session.plan(QUESTIONS, budget_fraction="0.5"), times=3, key="monthly").next().release()
     session = opened(tmp_path / "ledger")

@@ -130,10 +130,12 @@ class Budget:
         >>> Budget(epsilon=1, delta=1e-8).scale_by("0.25").points
         ((Decimal('0.25'), Decimal('2.5E-9')),)
         """
-        exact_fraction = decimal_fraction(fraction)
+        exact_fraction, whole_points = decimal_fraction(fraction), self.checked_points
+        if exact_fraction == 1:
+            return self
         points = [
             (exact_decimal_product(epsilon, exact_fraction), exact_decimal_product(delta, exact_fraction))
-            for epsilon, delta in self.checked_points
+            for epsilon, delta in whole_points
         ]
         scaled = Budget(points=points, delta=exact_decimal_product(self.delta, exact_fraction))
         scaled._set_fields(scaled.points, scaled.delta, None, self.asked, ())

@@ -148,3 +148,11 @@ def test_dents_and_rises_of_an_upper_bound_are_bridged():
 def test_what_is_no_upper_bound_is_refused(profile, settings, expected):
     with pytest.raises(InputError, match=expected):
         tr.from_profile(profile, upper_bound=True, **settings)
+
+
+@pytest.mark.parametrize("upper_bound", [False, True])
+@pytest.mark.parametrize("profile", [3, "exp", None, lambda e: np.exp(-e) / 4 + 0j, lambda e: ["a"] * len(e)])
+def test_what_is_no_function_of_numbers_is_refused(profile, upper_bound):
+    with pytest.raises(InputError) as refused:
+        tr.from_profile(profile, upper_bound=upper_bound)
+    assert refused.value.name == "profile"

@@ -32,6 +32,7 @@ FARTHEST_CHECKED = 650.0
 SMALLEST_CHECKED, POINT_COUNT = 1e-6, 2000
 CUT_HALVINGS = 60
 """Number of bisection steps for the total variation."""
+A_FUNCTION = "a function from an array of epsilons to one of deltas"
 UPPER_BOUND = "if it is only an upper bound, such as a minimum over orders, pass upper_bound=True"
 CheckedDeltas = tuple[Floats, Floats]
 """Values of ε from 0 on, ascending, and δ there."""
@@ -39,7 +40,12 @@ CheckedDeltas = tuple[Floats, Floats]
 
 def checked_values(profile: Profile, epsilons: Floats) -> Floats:
     """Return the values of the function; raises ``InputError`` unless all are in [0, 1] and have the right shape."""
-    values = np.asarray(profile(epsilons), dtype=np.float64)
+    if not callable(profile):
+        raise InputError("profile", profile, A_FUNCTION)
+    values = np.asarray(profile(epsilons))
+    if values.dtype.kind not in "fiu":
+        raise InputError("profile", str(values.dtype), "a function with real numbers as values")
+    values = values.astype(np.float64)
     if values.shape != epsilons.shape or not np.all((values >= 0) & (values <= 1)):
         shown = values.shape if values.shape != epsilons.shape else float(values[~((values >= 0) & (values <= 1))][0])
         raise InputError("profile", shown, f"a delta in [0, 1] for each epsilon, shape {epsilons.shape}")
@@ -63,7 +69,7 @@ def check_profile_pair(above: Profile, below: Profile, limit: float, relative_er
     tolerance = CONVEXITY_TOLERANCE + 2 * relative_error
     for name, profile in (("profile", above), ("reverse", below)):
         if not callable(profile):
-            raise InputError(name, profile, "a function from an array of epsilons to one of deltas")
+            raise InputError(name, profile, A_FUNCTION)
         farthest = limit_epsilon(profile, limit)
         near = np.geomspace(min(SMALLEST_CHECKED, farthest / 2), farthest, POINT_COUNT)
         epsilons = np.unique(np.concatenate([[0.0], near, np.linspace(0.0, farthest, POINT_COUNT)]))
