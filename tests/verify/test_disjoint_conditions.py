@@ -193,6 +193,20 @@ def test_a_condition_that_cannot_be_read_confirms_nothing(text: str) -> None:
     assert claims["disjoint 1: no row meets two of its conditions"] == OPEN
 
 
+@pytest.mark.parametrize("texts", [(None, "True"), ("", "True"), (None, ""), (None, "city == 'Ulm'")])
+def test_a_set_with_a_condition_that_is_missing_is_refuted(texts: tuple[str | None, str]) -> None:
+    """Mechanisms without a condition count all rows, however that is written."""
+    data = copy.deepcopy(certificate("two counts"))
+    for mechanism, text in zip(data["mechanisms"], texts, strict=True):
+        mechanism["where"] = text
+    assert "disjoint 1: no row meets two of its conditions" in refuted(data)
+
+
+@pytest.mark.parametrize("pair", [("x not in []", "x is None"), ("x < [1, 5]", "x >= 3"), ("x == [1, 2]", "x == 3")])
+def test_what_is_no_expression_excludes_nothing(pair: tuple[str, str]) -> None:
+    assert not excludes(*pair)
+
+
 def excludes(one: str, other: str) -> bool:
     first, second = condition_alternatives(one), condition_alternatives(other)
     assert first is not None and second is not None

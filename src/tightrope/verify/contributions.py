@@ -141,7 +141,7 @@ def _disjoint_condition_claims(mechanisms: Sequence[Mechanism], neighbors: Mecha
     sets: dict[int, dict[str, None]] = {}
     for mechanism in mechanisms:
         if mechanism.get("disjoint") is not None:
-            sets.setdefault(mechanism["disjoint"], {})[mechanism.get("where") or "True"] = None
+            sets.setdefault(mechanism["disjoint"], {})[mechanism.get("where") or ""] = None
     for number, conditions in sets.items():
         name = f"disjoint {number}: no row meets two of its conditions"
         yield equality_claim(
@@ -149,7 +149,8 @@ def _disjoint_condition_claims(mechanisms: Sequence[Mechanism], neighbors: Mecha
         )
         alternatives = [condition_alternatives(condition) for condition in with_time_checks(conditions)]
         if None in alternatives:
-            yield Claim(name, str(len(conditions)), "a condition that could not be read", OPEN)
+            verdict = OPEN if all(conditions) else REFUTED  # without a condition, all rows are counted
+            yield Claim(name, str(len(conditions)), "a condition that is missing or could not be read", verdict)
             continue
         overlapping = [
             f"{one!a} and {other!a}"
@@ -203,17 +204,22 @@ def _test_of(node: ast.expr, *, holds: bool) -> Test:
     """Return the test that a condition without "and", "or" and "not" is: of an expression, or else of itself."""
     if isinstance(node, ast.Compare) and len(node.ops) == 1:
         left, right, name = node.left, node.comparators[0], type(node.ops[0]).__name__
-        if isinstance(left, ast.Constant) and name in ("Eq", "NotEq", *MIRRORED):
+        if _is_literal(left) and name in ("Eq", "NotEq", *MIRRORED):
             left, right, name = right, left, MIRRORED.get(name, name)
         if name in ("Is", "IsNot") and isinstance(right, ast.Constant) and right.value is None:
             return ast.dump(left), "missing" if (name == "Is") == holds else "not in", ()
-        values = _literal_values(right, is_ordered=name in MIRRORED)
+        values = _literal_values(right, name)
         if values is not None and name in OPERATORS:
             return ast.dump(left), OPERATORS[name][0 if holds else 1], values
     return ast.dump(node), "in", (holds,)
 
 
-def _literal_values(node: ast.expr, *, is_ordered: bool) -> tuple[Any, ...] | None:
+def _is_literal(node: ast.expr) -> bool:
+    number = node.operand if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub) else node
+    return isinstance(number, ast.Constant)
+
+
+def _literal_values(node: ast.expr, operator: str) -> tuple[Any, ...] | None:
     """Return literals as values that are equal only if an engine may find them equal; None for anything else.
 
     Numbers become doubles, except integers from 2^53 on. Texts that are days or instants are read in their usual form
@@ -224,10 +230,11 @@ def _literal_values(node: ast.expr, *, is_ordered: bool) -> tuple[Any, ...] | No
         literal = ast.literal_eval(node)
     except (ValueError, TypeError):
         return None
+    is_list = operator in ("In", "NotIn")
     values = [_comparable_value(value) for value in (literal if isinstance(literal, list) else [literal])]
-    if is_ordered and any(isinstance(value, str) and literal_form(value) == "text" for value in values):
-        return None
-    return None if None in values else tuple(values)
+    is_ordered_text = operator in MIRRORED and any(value_forms([value]) == {"text"} for value in values)
+    is_read = isinstance(literal, list) == is_list and values and None not in values and not is_ordered_text
+    return tuple(values) if is_read else None
 
 
 def _comparable_value(value: object) -> object:
@@ -244,6 +251,11 @@ def literal_form(text: str) -> str:
     """Return the form of a day, minute or second in its usual form, "unusual" for other times, or "text"."""
     other = "unusual" if re.match(r"\d{4}-?[\dW]", text) else "text"
     return f"{len(text)} characters" if TIME_FORM.fullmatch(text) else other
+
+
+def value_forms(values: Sequence[Any]) -> set[str]:
+    """Return the forms of the texts among the values."""
+    return {literal_form(value) for value in values if isinstance(value, str)}
 
 
 def has_contradiction(tests: Sequence[Test]) -> bool:
@@ -264,8 +276,12 @@ def exclude_every_value(tests: Sequence[Test]) -> bool:
     if "missing" in operators:
         return len(operators) > 1
     mentioned = list(dict.fromkeys(chain.from_iterable(values for _, _, values in tests)))
-    if len({literal_form(value) for value in mentioned if isinstance(value, str)} - {"text"}) > 1:
-        return False  # a day is also its first second, but not the same text
+    # A day is also its first second, but not the same text: only times of one form are compared, and other texts.
+    forms = value_forms(mentioned) - {"text"}
+    if len(forms) > 1:
+        return any(
+            exclude_every_value([one for one in tests if value_forms(one[2]) <= {form, "text"}]) for form in forms
+        )
     if not operators <= {"in", "not in"}:
         if len(set(map(type, mentioned))) != 1:
             return False

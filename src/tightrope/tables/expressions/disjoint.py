@@ -44,6 +44,11 @@ class ValueTest(NamedTuple):
     operator: str
     values: tuple[Any, ...]
 
+    @property
+    def time_forms(self) -> set[str]:
+        """The forms of the values that are texts of times (``literal_form``)."""
+        return {literal_form(value) for value in self.values if isinstance(value, str)} - {"text"}
+
     def holds_for(self, value: Any) -> bool:
         """Return whether a value that is not missing meets the test."""
         if self.operator in ("in", "not in"):
@@ -172,8 +177,10 @@ def _can_all_hold(tests: Sequence[ValueTest]) -> bool:
     operators = {test.operator for test in tests}
     if "missing" in operators:
         return operators == {"missing"}
-    if mixes_time_forms(tests):
-        return True
+    # A day is also its first second, but not the same text: only times of one form are compared, and other texts.
+    forms = {form for test in tests for form in test.time_forms}
+    if len(forms) > 1:
+        return all(_can_all_hold([test for test in tests if test.time_forms <= {form}]) for form in forms)
     listed = [test.values for test in tests if test.operator == "in"]
     if listed:
         return any(_meets_all(value, tests) for value in listed[0])
@@ -182,12 +189,6 @@ def _can_all_hold(tests: Sequence[ValueTest]) -> bool:
     if None in (lowest, highest) or lowest < highest:
         return True
     return bool(lowest == highest) and _meets_all(lowest, tests)
-
-
-def mixes_time_forms(tests: Sequence[ValueTest]) -> bool:
-    """Return whether the values are times of several forms: a day is also its first second, but not the same text."""
-    forms = {literal_form(value) for test in tests for value in test.values if isinstance(value, str)}
-    return len(forms - {"text"}) > 1
 
 
 def _meets_all(value: Any, tests: Sequence[ValueTest]) -> bool:
