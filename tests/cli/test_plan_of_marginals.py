@@ -46,6 +46,7 @@ def test_commands_plan_release_and_verify_it(plan: Path):
     assert planned.exit_code == 0, planned.stderr
     assert "Tables that add up to each other" in planned.stdout
     assert "marginals_by_sex_band" in planned.stdout
+    assert "bias_check = " not in planned.stdout
     assert CliRunner().invoke(app, ["release", str(plan)]).exit_code == 0
     answers = json.loads((plan.parent / "result.json").read_text(encoding="utf-8"))["answers"]
     assert [answer["name"] for answer in answers][:2] == ["marginals_by_sex", "marginals_by_band"]

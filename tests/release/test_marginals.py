@@ -207,3 +207,12 @@ def test_a_ledger_returns_the_same_answers_once_charged(tmp_path: Path):
 def test_accuracy_at_other_budgets(plan):
     rows = plan.table([tr.Budget(epsilon=2, delta=1e-8), BUDGET])
     assert rows[0]["answers"]["marginals_by_sex"] < rows[1]["answers"]["marginals_by_sex"]
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(12, 0), (16, 1e-9)])
+def test_noise_that_is_nearly_always_zero_is_released(epsilon: float, delta: float):
+    session = tr.Session(people(50), privacy_unit=None, budget=tr.Budget(epsilon=epsilon, delta=delta))
+    plan = session.plan([tr.marginals(["ok"], keys={"ok": [False, True]}, orders=(0, 1))])
+    answer = plan.release()["marginals"]
+    assert answer.lower <= 50 <= answer.upper
+    assert 0 < answer.about["error"]["expected_absolute_error"] < 0.01

@@ -153,7 +153,7 @@ def _print_result(document: PlannedRelease, forecast: LedgerForecast, path: str)
         if any(answer.keys == "discovered" for answer in document.answers):
             echo_lines("In the counts that discover groups, discrete truncated Laplace replaces unbounded families.")
     echo_heading("Bias")
-    echo_lines(*bias_check_lines(document.bias_check))
+    echo_lines(*bias_check_lines(document.bias_check, document.answers[0].kind))
     ledger = forecast.sentences
     echo_lines(*([] if not ledger else ["", *map(escape_control_chars, ledger)]))
 

@@ -380,6 +380,8 @@ def _check_questions(questions: Sequence[Query]) -> None:
     expected = "a list of questions such as tr.count and tr.mean"
     if isinstance(questions, Query):
         raise PlanError("questions", str(questions), expected, "put it in brackets: [tr.count()]")
+    if not isinstance(questions, Sequence) or isinstance(questions, str):
+        raise PlanError("questions", type(questions).__name__, expected, "put it in brackets: [tr.count()]")
     if not all(isinstance(item, Query) for item in questions) or len(questions) == 0:
         raise PlanError("questions", questions, expected)
     if len(questions) > MAX_QUESTIONS:

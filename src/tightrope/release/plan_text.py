@@ -31,6 +31,7 @@ BIAS_NOT_ESTIMATED = (
     "Not estimated: the bias from limiting rows and clamping values. To estimate it with 2 % of this budget, set "
     "bias_check = 0.02 (in a plan file under [budget])."
 )
+MARGINALS_BIAS = "Not estimated: how many rows are left out, and how many values clamped. Marginals have no bias check."
 
 
 def plan_text(document: PlannedRelease) -> str:
@@ -48,7 +49,8 @@ def plan_text(document: PlannedRelease) -> str:
     else:
         answers = [_answer_text(answer, document, notes_of_all) for answer in document.answers]
     notes = [f"\nAll answers: {' '.join(notes_of_all)}"] if notes_of_all else []
-    return "\n".join([*header, *answers, *notes, *bias_check_lines(document.bias_check), "Planning spends no budget."])
+    bias = bias_check_lines(document.bias_check, document.answers[0].kind)
+    return "\n".join([*header, *answers, *notes, *bias, "Planning spends no budget."])
 
 
 def neighbors_text(neighbors: Neighbors) -> str:
@@ -76,10 +78,10 @@ def row_bound_lines(document: PlannedRelease) -> list[str]:
     ]
 
 
-def bias_check_lines(costs: PlannedCosts | None) -> list[str]:
-    """Return lines about the planned estimate of the bias, or how to add one."""
+def bias_check_lines(costs: PlannedCosts | None, answer_kind: str = "count") -> list[str]:
+    """Return lines about the planned estimate of the bias, or how to add one to answers of ``answer_kind``."""
     if costs is None:
-        return [BIAS_NOT_ESTIMATED]
+        return [MARGINALS_BIAS if answer_kind == "marginals" else BIAS_NOT_ESTIMATED]
     if not costs.counts:
         return ["Limits cause no bias in this plan: no row is left out, and no value is clamped."]
     percent = 100 * Decimal(costs.budget_fraction)

@@ -47,7 +47,8 @@ def cell_count(sizes: Sequence[int], columns: Sequence[int]) -> int:
 
 def integer_count(part: dict[str, Any], measurement: Measurement) -> int:
     """Return the number of integers: one for each value of a column, or for each pair of values along differences."""
-    return math.prod(len(axis) for axis in measured_axes(part["sizes"], measurement))
+    sizes, pairs = part["sizes"], measurement["differences"]
+    return math.prod(math.comb(sizes[column], 2 if column in pairs else 1) for column in measurement["columns"])
 
 
 def measured_axes(sizes: Sequence[int], measurement: Measurement) -> list[list[tuple[int, ...]]]:

@@ -15,7 +15,7 @@ from tightrope.documents.budget import Budget
 from tightrope.errors import InputError
 from tightrope.mechanisms.discrete.integer_tables import gaussian_table, truncated_geometric
 from tightrope.mechanisms.discrete.noise_table import NoiseTable
-from tightrope.noise.marginals.reconstruction import NoiseTerm, Reconstruction, half_width
+from tightrope.noise.marginals.reconstruction import NoiseTerm, Reconstruction, expected_error, half_width
 from tightrope.noise.marginals.selection import allocate_marginal_noise
 from tightrope.noise.marginals.workload import MarginalWorkload, Measurement
 
@@ -193,6 +193,35 @@ def test_wide_noise_and_heavy_tails_get_a_bound(table, least):
     assert least <= width <= max(1.6 * least, 800)
     outside = sum(w for x, w in enumerate(table.cell_weights()) if x > width) / 2**127
     assert outside <= 0.05
+
+
+RARE = NoiseTable.from_probabilities([1.0, 1e-8])
+ENDLESS = NoiseTable.from_probabilities([1.0], tail_ratio=1e-5)
+
+
+@pytest.mark.parametrize("outside", [0.05, 1e-6, 1e-9])
+@pytest.mark.parametrize("terms", [[NoiseTerm(0, Fraction(1), 1)], [NoiseTerm(0, Fraction(1, 2), 4)]])
+@pytest.mark.parametrize("table", [RARE, ENDLESS, gaussian_table(9_000.0)])
+def test_a_width_exists_for_every_noise(table, terms, outside):
+    """For one noise it is at most the exact quantile; for several, at most the sum of those of each."""
+    width = half_width(terms, [table], outside)
+    count = sum(term.multiplicity for term in terms)
+    assert width <= 2.000001 * max(table.half_width(1 - outside / count), 1)
+    if count == 1 and table is not RARE:
+        assert width >= table.half_width(1 - outside) * (1 - 1e-9)
+
+
+@pytest.mark.parametrize("table", [RARE, ENDLESS])
+def test_the_expected_error_of_rare_noise_is_that_of_its_absolute_value(table):
+    assert expected_error([NoiseTerm(0, Fraction(1), 1)], [table]) == pytest.approx(table.mean_absolute, rel=1e-9)
+    several = expected_error([NoiseTerm(0, Fraction(1, 3), 2), NoiseTerm(0, Fraction(1, 6), 3)], [table])
+    assert several == pytest.approx(7 / 6 * table.mean_absolute, rel=1e-9)
+
+
+def test_the_expected_error_of_usual_noise_is_within_a_thousandth_of_its_deviation():
+    table = gaussian_table(2.0)
+    error = expected_error([NoiseTerm(0, Fraction(1), 1)], [table])
+    assert abs(error - table.mean_absolute) <= 1e-3 * math.sqrt(table.mean_squared)
 
 
 def test_intervals_of_released_marginals_cover_what_they_state():

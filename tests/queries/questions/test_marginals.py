@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pandas as pd
 import pytest
 
 import tightrope as tr
@@ -77,13 +78,17 @@ def test_weights_are_those_of_the_tables():
     [
         ({"columns": []}, "columns"),
         ({"columns": ["sex", "sex"]}, "by"),
-        ({"columns": ["sex"], "orders": (0, 1, 2)}, "orders"),
+        ({"columns": ["sex"], "orders": (0, 2)}, "orders"),
+        ({"columns": ["sex"], "orders": 1}, "orders"),
+        ({"columns": ["sex"], "orders": [[1]]}, "orders"),
+        ({"of": [[1]]}, "of"),
+        ({"of": [["sex"], 3]}, "of"),
         ({"columns": ["sex"], "orders": ()}, "orders"),
         ({"columns": ["sex"], "orders": [True]}, "orders"),
         ({"of": [["sex"], ["sex"]]}, "of"),
         ({"of": [["sex", "sex"]]}, "of"),
         ({"columns": ["age"], "of": [["sex"]]}, "of"),
-        ({"of": "sex"}, "columns"),
+        ({"of": "sex"}, "of"),
         ({"of": [["sex"]], "keys": {"age": [1]}}, "keys"),
         ({"of": [["sex"]], "keys": ["F", "M"]}, "keys"),
         ({"of": [["sex"]], "keys": {"sex": "FM"}}, "keys of sex"),
@@ -124,3 +129,29 @@ def test_values_must_fit_the_schema(options: dict[str, Any], error: type[Excepti
     with pytest.raises(error) as caught:
         resolve(tr.marginals(**options))
     assert caught.value.name == parameter  # type: ignore[attr-defined]
+
+
+def test_two_tables_of_one_name_are_refused():
+    columns: list[Any] = [{"ok_age": "age + 1"}, "ok", "age"]
+    with pytest.raises(PlanError) as error:
+        tr.marginals(columns, bounds={"ok_age": (1, 3), "age": (0, 2)})
+    assert (error.value.name, error.value.value) == ("columns", "marginals_by_ok_age")
+
+
+def test_one_column_has_by_default_a_total_and_its_table():
+    assert [table.positions for table in tr.marginals(["ok"]).make_tables()] == [(), (0,)]
+
+
+def test_effects_of_clamping_are_those_of_the_columns_of_a_table():
+    tables = tr.marginals(["ok", "age"], bounds={"age": (17, 99)}, orders=[1]).make_tables()
+    assert tables[0].clamping_effect == ""
+    assert "below 17 count as 17, and those above 99 as 99" in tables[1].clamping_effect
+
+
+@pytest.mark.parametrize("questions", [tr.marginals(["ok"]), "count", 3])
+def test_a_plan_takes_a_list_of_questions(questions: Any):
+    session = tr.Session(pd.DataFrame({"ok": [True]}), privacy_unit=None, budget=tr.Budget(epsilon=1, delta=0))
+    with pytest.raises(PlanError) as error:
+        session.plan(questions)
+    assert error.value.name == "questions"
+    assert "brackets" in str(error.value)

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tightrope.errors import InputError, PrecisionError
+from tightrope.errors import InputError
 from tightrope.mechanisms.discrete.noise_table import NoiseTable
 from tightrope.noise.marginals.workload import (
     Columns,
@@ -227,6 +227,8 @@ MARGIN_DEVIATIONS = 4.2
 """g, in units of τ."""
 MARGIN_PROBABILITY = 1 - 2e-5
 """Less than Φ(4.2) = 1 − 1.3e-5."""
+RARE_DEVIATIONS = 3.0
+"""Noise is rare if one step of it is more than this many standard deviations of the error."""
 PERIOD = 24.0
 """L, in standard deviations of the error."""
 LAST_FREQUENCY = 7.5
@@ -255,7 +257,8 @@ def half_width(terms: Sequence[NoiseTerm], tables: Sequence[NoiseTable], outside
     """Return w with P(|error| > w) ≤ ``outside``: for 5 % and 1 %, within 0.5 % of the least one.
 
     ``terms``: the error as a sum over noises of ``tables``, by position. If noise is too wide for the grid, or its tail
-    too heavy, Chernoff's bound is returned: up to half as long again. Raises ``PrecisionError`` if that is infinite.
+    too heavy, the smaller of two bounds is returned: Chernoff's, and the sum of widths that any of the noises exceeds
+    with probability at most ``outside``, which is exact for one noise.
     """
     allowed = check_inner_probability("outside", outside)
     deviation = math.sqrt(math.fsum(_term_variance(term, tables) for term in terms))
@@ -264,14 +267,21 @@ def half_width(terms: Sequence[NoiseTerm], tables: Sequence[NoiseTable], outside
     width = _series_half_width(terms, tables, deviation, allowed)
     if width is None:
         moments = _log_moments(terms, tables, deviation)
-        width = min((moment + math.log(2 / allowed)) / rate for rate, moment in moments) * (1 + 1e-9)
-    if not math.isfinite(width):
-        raise PrecisionError("the error of a cell cannot be bounded: the tail of its noise is too heavy")
+        chernoff = min((moment + math.log(2 / allowed)) / rate for rate, moment in moments)
+        confidence = 1 - allowed / sum(term.multiplicity for term in terms)
+        widths = (
+            term.multiplicity * abs(float(term.coefficient)) * tables[term.position].half_width(confidence)
+            for term in terms
+        )
+        width = min(chernoff, math.fsum(widths)) * (1 + 1e-9)
     return width
 
 
 def expected_error(terms: Sequence[NoiseTerm], tables: Sequence[NoiseTable]) -> float:
-    """Return E|error| of a cell, within 10⁻³ of its standard deviation; that itself, which is larger, if noise is wide.
+    """Return E|error| of a cell, within 10⁻³ of its standard deviation; a larger number if noise is wide or rare.
+
+    Rare noise is 0 nearly always, so that one step of it is more than ``RARE_DEVIATIONS``: then it is the sum of the
+    absolute noises. Wide noise: the standard deviation.
 
     The Fourier series of the distance from the nearest multiple of the period L, L/4 − 2L/π² Σ cos(2πky/L)/k² over odd
     k, has the expectation of the same series with E cos in place of cos.
@@ -279,6 +289,12 @@ def expected_error(terms: Sequence[NoiseTerm], tables: Sequence[NoiseTable]) -> 
     deviation = math.sqrt(math.fsum(_term_variance(term, tables) for term in terms))
     if not deviation > 0:
         return 0.0
+    largest_step = max(abs(float(term.coefficient)) for term in terms if _term_variance(term, tables) > 0)
+    if largest_step > RARE_DEVIATIONS * deviation:
+        absolute = (
+            term.multiplicity * abs(float(term.coefficient)) * tables[term.position].mean_absolute for term in terms
+        )
+        return min(deviation, math.fsum(absolute))
     period = PERIOD * deviation
     odd = np.arange(1, 2 * EXPECTATION_TERMS, 2, dtype=np.float64)
     product = _characteristic_product(terms, tables, np.asarray(odd * (2 * math.pi / period)))

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, ClassVar, Literal, Self, final
+from typing import Any, ClassVar, Literal, Self, TypeVar, final
 
 from tightrope.documents.escaping import escape_control_chars
 from tightrope.errors import InputError, PlanError
@@ -32,6 +33,7 @@ MAX_TABLES, MAX_CELLS = 2_000, 200_000
 """Maximum number of tables of a question, and of the cells of all of them."""
 MAX_BOUNDED_VALUES = 10_000
 """Maximum number of integers between the bounds of a column."""
+ItemT = TypeVar("ItemT")
 KEYS_ADVICE = 'list them from public knowledge: keys={"sex": ["F", "M"]}, or bounds={"age": (0, 99)} for integers'
 
 
@@ -87,7 +89,14 @@ class marginals:
             raise PlanError("bounds", column, "left out for a column with keys")
         for column in self.all_columns.by:
             self._given_values(column)
-        self.make_tables()
+        self._check_table_names()
+
+    def _check_table_names(self) -> None:
+        """Raise ``PlanError`` for two tables of one name: answers are stored by their names."""
+        repeated = _first_repeated(table.asked.name for table in self.make_tables())
+        if repeated is not None:
+            remedy = "name an expression otherwise: columns=[{'new_name': ...}]"
+            raise PlanError("columns", repeated, "columns whose names give each table a name of its own", remedy)
 
     def _check_weights(self, table_count: int) -> None:
         if self.weights is None:
@@ -113,9 +122,12 @@ class marginals:
         given: Any = self.columns
         if given is None:
             lists = self.of if isinstance(self.of, (list, tuple)) else []
-            given = list(dict.fromkeys(name for names in lists if isinstance(names, (list, tuple)) for name in names))
+            named = [name for names in lists if isinstance(names, (list, tuple)) for name in names]
+            given = list(dict.fromkeys(name for name in named if isinstance(name, str)))
         checked = CheckedOptions.from_options(QueryOptions(where=self.where, by=given), self.name)
         if not checked.by:
+            if self.of is not None:
+                raise PlanError("of", self.of, "a list of lists of columns", 'say of=[["sex", "age"], ["state"]]')
             remedy = 'say columns=["sex", "age"], or of=[["sex", "age"], ["state"]]'
             raise PlanError("columns", self.columns, "one column or expression at least", remedy)
         return checked
@@ -124,13 +136,18 @@ class marginals:
     def table_columns(self) -> tuple[Columns, ...]:
         """The columns of each table, by position."""
         tables = self._tables_by_order() if self.of is None else self._listed_tables(self.of)
-        if not 1 <= len(tables) <= MAX_TABLES or len(set(tables)) < len(tables):
-            raise PlanError("of", len(tables), f"from 1 to {MAX_TABLES:,} tables, each once", "give it a larger weight")
+        if not 1 <= len(tables) <= MAX_TABLES:
+            raise PlanError("of", len(tables), f"from 1 to {MAX_TABLES:,} tables")
+        repeated = _first_repeated(tables)
+        if repeated is not None:
+            names = [self.all_columns.by[column] for column in repeated]
+            raise PlanError("of", names, "each table once", "a larger number in `weights` makes it more accurate")
         return tuple(tables)
 
     def _listed_tables(self, listed: Sequence[Sequence[str]]) -> list[Columns]:
         names = self.all_columns.by
-        if not isinstance(listed, (list, tuple)) or not all(isinstance(one, (list, tuple)) for one in listed):
+        are_lists = isinstance(listed, (list, tuple)) and all(isinstance(one, (list, tuple)) for one in listed)
+        if not are_lists or not all(isinstance(column, str) for one in listed for column in one):
             raise PlanError("of", listed, "a list of lists of columns", 'say of=[["sex", "age"], ["state"]]')
         unknown = [column for table in listed for column in table if column not in names]
         if unknown:
@@ -141,11 +158,13 @@ class marginals:
 
     def _tables_by_order(self) -> list[Columns]:
         count = len(self.all_columns.by)
-        is_list = isinstance(self.orders, (list, tuple, range)) and len(self.orders) > 0
-        orders = sorted(set(self.orders)) if is_list else []
+        orders = list(self.orders) if isinstance(self.orders, (list, tuple, range)) else []
+        if self.orders == (0, 1, 2):  # by default, of one column only the total and its table
+            orders = [order for order in orders if order <= count]
         if not orders or not all(type(order) is int and 0 <= order <= count for order in orders):
             expected = f"numbers of columns, each from 0 to {count}"
-            raise PlanError("orders", self.orders, expected, "orders=(0, 1, 2): the total, columns and pairs")
+            raise PlanError("orders", self.orders, expected, "orders=(0, 1): the total, and a table of each column")
+        orders = sorted(set(orders))
         if sum(math.comb(count, order) for order in orders) > MAX_TABLES:
             raise PlanError("orders", self.orders, f"such that there are at most {MAX_TABLES:,} tables", "list some")
         return [table for order in orders for table in itertools.combinations(range(count), order)]
@@ -260,6 +279,18 @@ class marginal_table(Query):
     def __str__(self) -> str:
         return f"number of rows{self.asked.groups_text}"
 
+    @property
+    def clamping_effect(self) -> str:
+        """The effect of clamping on the first and last cells of columns with bounds; empty without such a column."""
+        bounds = self.source.bounds or {}
+        ends = [
+            f"Values of {escape_control_chars(name)} below {low} count as {low}, and those above {high} as {high}, "
+            "so these cells can be larger."
+            for name, (low, high) in bounds.items()
+            if name in self.asked.by
+        ]
+        return " ".join(ends)
+
     def resolve(self, schema: Schema, where: Term | None = None) -> Self:
         """Return the query for this schema, with the values of its columns as keys."""
         columns = [self.source.resolve_column(position, schema) for position in self.positions]
@@ -280,3 +311,7 @@ class marginal_table(Query):
     def expected_error(self, noises: Noises, people: int) -> tuple[float, float]:
         """Raise ``TypeError``: the error of a cell is that of least squares for all tables."""
         raise TypeError(self.kind)
+
+
+def _first_repeated(items: Iterable[ItemT]) -> ItemT | None:
+    return next((item for item, count in Counter(items).items() if count > 1), None)
