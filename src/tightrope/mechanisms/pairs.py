@@ -76,18 +76,7 @@ def from_points(points: Sequence[tuple[float, float]]) -> LossOnly:
     (0.001, 1e-06)
     """
     check_nonempty("points", points, "give a list of (epsilon, delta) pairs")
-    checked: list[tuple[float, float]] = []
-    for pair in points:
-        try:
-            epsilon, delta = pair
-        except (TypeError, ValueError):
-            raise InputError("point", pair, "a pair (epsilon, delta)") from None
-        epsilon, delta = check_finite("epsilon", epsilon), check_probability("delta", delta)
-        if not abs(epsilon) <= 600:
-            raise InputError("epsilon", epsilon, "between -600 and 600", "leave out points beyond this range")
-        # A point at negative ε is the mirror of one at positive ε (theory §1).
-        mirrored_delta = max(0.0, 1 - math.exp(-epsilon) * (1 - delta))
-        checked.append((epsilon, delta) if epsilon >= 0 else (-epsilon, mirrored_delta))
+    checked = [_point_at_positive_epsilon(pair) for pair in points]
     last = min(checked, key=lambda pair: (pair[1], pair[0]))
     with localcontext(prec=DECIMAL_DIGITS if len(checked) <= MANY_POINTS else DIGITS_OF_MANY):
         # Vertices of the lower convex hull in γ, from the last one with γ < 1 (or γ = 1) upwards. In decimals, because
@@ -113,6 +102,18 @@ def from_points(points: Sequence[tuple[float, float]]) -> LossOnly:
     law = _gather_atoms({**masses, **mirrored, 0.0: center}, last[1], MASS_ROUNDING * last[0])
     law = replace(law, relative_mass_error=MASS_ROUNDING)
     return _worst_guaranteed(law, law)
+
+
+def _point_at_positive_epsilon(pair: tuple[float, float]) -> tuple[float, float]:
+    """Return a checked point; one at negative ε is the mirror of one at positive ε (theory §1)."""
+    try:
+        epsilon, delta = pair
+    except (TypeError, ValueError):
+        raise InputError("point", pair, "a pair (epsilon, delta)") from None
+    epsilon, delta = check_finite("epsilon", epsilon), check_probability("delta", delta)
+    if not abs(epsilon) <= 600:
+        raise InputError("epsilon", epsilon, "between -600 and 600", "leave out points beyond this range")
+    return (epsilon, delta) if epsilon >= 0 else (-epsilon, max(0.0, 1 - math.exp(-epsilon) * (1 - delta)))
 
 
 def from_profile(

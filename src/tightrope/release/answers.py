@@ -327,6 +327,7 @@ class Answers:
         answer_by_name = {answer.name: answer for answer in self.answers}
         first, second = answer_by_name[compared.first], answer_by_name.get(compared.second or "")
         parts = [first] if second is None else [first, second]
+        abouts = [part.about for part in parts]
         columns, rows = compared.compare_answers({part.name: part.noisy_answer for part in parts})
         notes = [
             f"{COMPARISON_NOTE} {comparison_interval_note([part.noisy_answer for part in parts])}",
@@ -336,9 +337,9 @@ class Answers:
         statement = interval_statement(
             [part.question for part in parts],
             compared=True,
-            leaves_out=any(about["label"] != title_of_statement(about) for about in (part.about for part in parts)),
+            leaves_out=any(about["label"] != title_of_statement(about) for about in abouts),
         )
-        about = _comparison_data(compared, columns, [part.about for part in parts], statement, notes)
+        about = _comparison_data(compared, columns, abouts, statement, notes)
         return Comparison(rows=rows, about=about, grid_width=grid_width(compared.round_to))
 
     @property

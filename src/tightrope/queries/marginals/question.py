@@ -147,11 +147,12 @@ class marginals:
     def _listed_tables(self, listed: Sequence[Sequence[str]]) -> list[Columns]:
         names = self.all_columns.by
         are_lists = isinstance(listed, (list, tuple)) and all(isinstance(one, (list, tuple)) for one in listed)
-        if not are_lists or not all(isinstance(column, str) for one in listed for column in one):
+        columns = list(itertools.chain.from_iterable(listed)) if are_lists else [None]
+        if not all(isinstance(column, str) for column in columns):
             raise PlanError("of", listed, "a list of lists of columns", 'say of=[["sex", "age"], ["state"]]')
-        unknown = [column for table in listed for column in table if column not in names]
-        if unknown:
-            raise PlanError("of", unknown[0], f"one of the columns {list(names)}")
+        for column in columns:
+            if column not in names:
+                raise PlanError("of", column, f"one of the columns {list(names)}")
         if any(len(set(table)) < len(table) for table in listed):
             raise PlanError("of", listed, "different columns in each table")
         return [tuple(sorted(map(names.index, table))) for table in listed]

@@ -89,7 +89,7 @@ class GridValue(ExpressionTree):
         kind: Literal["integer", "number"] = "integer" if self.grid.denominator == 1 else "number"
         facts = self.part.infer_column_facts(schema)
         ends = [self._multiple_index(end) for end in (facts.lower, facts.upper)]
-        if any(end is None for end in ends):
+        if None in ends:
             lower, upper = (
                 infinite if end is None else self._value_of_index(end)
                 for end, infinite in zip(ends, (-math.inf, math.inf), strict=True)

@@ -239,13 +239,11 @@ class Concat(NewText):
                     "timestamp": f"say text(date({part}))",
                 }
                 raise InputError("expression", f"{part} ({its.kind})", expected, remedy.get(its.kind, ""))
-        choices = [its.possible_values for its in facts]
+        choices = [its.possible_values for its in facts if its.possible_values is not None]
         never_missing = all(its.never_missing for its in facts)
-        if any(values is None for values in choices) or not (
-            math.prod(len(values or ()) for values in choices) <= MAX_LISTED_VALUES
-        ):
+        if len(choices) < len(facts) or not math.prod(map(len, choices)) <= MAX_LISTED_VALUES:
             return ValueFacts("text", never_missing=never_missing)
-        joined = {"".join(map(str, values)) for values in itertools.product(*(values or () for values in choices))}
+        joined = {"".join(map(str, values)) for values in itertools.product(*choices)}
         return ValueFacts("text", possible_values=tuple(sorted(joined)), never_missing=never_missing)
 
     def to_engine_column(self, rows: SourceRows) -> ir.Column:
