@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Protocol, Self
 
 import numpy as np
@@ -75,7 +75,9 @@ class NoiseTails:
         """Return P(X + V > t) at any t, V uniform on (−½, ½): continuous, and symmetric and unimodal like X."""
         x = np.floor(at + 0.5)
         fraction = at + 0.5 - x
-        return (1 - fraction) * self.tail_probability(x - 1) + fraction * self.tail_probability(x)
+        before, after = self.tail_probability(np.stack([x - 1, x]))
+        smoothed: Floats = (1 - fraction) * before + fraction * after
+        return smoothed
 
 
 # The noise of two numbers of one group, independent or drawn from one box: bounds on P(|X − mY| > width).
@@ -213,12 +215,13 @@ def product_width(
     last_bins = np.unique(np.linspace(0, len(bin_ends) - 1, PRODUCT_GROUPS + 1).astype(np.int64))
     masses = np.diff(np.concatenate([[0.0], np.cumsum(bin_masses)[last_bins]]))
     shifts = bin_ends[last_bins][:, None]
+    shifts_of_both_signs = np.stack([-shifts, shifts])
 
     def excess(tails: NoiseTails, widths: Floats, ratio: float) -> Floats:
         """Return bounds on P(|X − aZ| > w | Z), the step (1) of the proof for a mean."""
-        beyond = tails.smoothed_tail_probability(widths - 0.5 - ratio * shifts)
-        beyond = beyond + tails.smoothed_tail_probability(widths - 0.5 + ratio * shifts)
-        return np.minimum(beyond, 1.0)
+        below, above = tails.smoothed_tail_probability(widths - 0.5 + ratio * shifts_of_both_signs)
+        capped: Floats = np.minimum(below + above, 1.0)
+        return capped
 
     reach = _approximate_half_width(second, OUTER_TAIL) + ratios[1] * float(bin_ends[-1])
     ends = reach * np.linspace(0, 1, PRODUCT_BINS + 1)[1:]
@@ -239,6 +242,7 @@ def product_width(
     return width * (1 + TAIL_ROUNDING)
 
 
+@lru_cache(maxsize=32)
 def _approximate_half_width(tails: NoiseTails, outside: float) -> float:
     """Return about the smallest integer that X exceeds with probability at most ``outside``, plus one."""
     end = math.ceil(tails.factor * len(tails.table))
@@ -247,6 +251,7 @@ def _approximate_half_width(tails: NoiseTails, outside: float) -> float:
     )
 
 
+@lru_cache(maxsize=16)
 def _group_tail_masses(tails: NoiseTails) -> tuple[Floats, Floats]:
     """Return the outer ends of the bins of |Y| and their probabilities, without the tail beyond the last bin."""
     inner, outer = _approximate_half_width(tails, INNER_TAIL), _approximate_half_width(tails, OUTER_TAIL)

@@ -13,11 +13,12 @@ from decimal import Decimal
 from functools import cached_property, lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
+from scipy import fft
 
 from tightrope.documents.escaping import escape_control_chars
 from tightrope.errors import PlanError
 from tightrope.noise.worst_split import NoiseSpec, nearest_eighths
+from tightrope.numerics.arrays import Floats
 from tightrope.numerics.root_finding import bisect_real
 from tightrope.numerics.rounding import ROUND_OFF
 from tightrope.queries.intervals import OUTSIDE, NoiseTails, half_width, product_width
@@ -30,7 +31,7 @@ from tightrope.tables.request import Factor, FixedPoint, FixedProduct, Measure
 #
 # Proof that every width is large enough: ``docs/proofs/intervals.md``.
 
-CELLS_PER_WIDTH, LATTICE_WIDTHS = 160, 2
+CELLS_PER_WIDTH, LATTICE_WIDTHS = 40, 2
 """Lattice cells per width of the heaviest noise, and the extent of the lattice in widths of the sum."""
 WEIGHT_LEVELS = 48
 """Weights are rounded up to multiples of the heaviest weight divided by this, so that similar groups share a width."""
@@ -79,42 +80,64 @@ class NoiseSum:
 def _lattice_width(joint: NoiseSum, levels: tuple[int, ...], outside: float) -> float:
     """Return the width of the sum, from the distributions on a lattice of all c (X + V), V uniform on (−½, ½).
 
-    Within a cell of the lattice the mass is spread evenly, which does not make a distribution more peaked.
+    Within a cell of the lattice the mass is spread evenly, which does not make a distribution more peaked. All
+    distributions are symmetric, so their transforms are real. P(|Σ| > t) is convex in t: it is at most its chord
+    between two ends of cells.
     """
-    noise_count, used_noises = (
-        sum(level > 0 for level in levels),
-        [index for index, level in enumerate(levels) if level],
-    )
+    used_noises = [index for index, level in enumerate(levels) if level]
+    noise_count = len(used_noises)
     cells = math.ceil(CELLS_PER_WIDTH * LATTICE_WIDTHS * math.sqrt(noise_count))
     cell = max(1.0, math.log(OUTSIDE / outside) / 3) / CELLS_PER_WIDTH
     transforms = [_noise_transform(joint, index, levels[index], cells, cell, noise_count) for index in used_noises]
-    masses = np.maximum(np.fft.irfft(np.prod(transforms, axis=0), _transform_size(noise_count, cells)), 0.0)
-    # the sum lies in (s, s + k) cells for k terms and an integer s: it is inside ± n if −n ≤ s ≤ n − k
-    middle, sums = noise_count * cells, np.concatenate([[0.0], np.cumsum(masses)])
-    n = np.arange(noise_count, middle + 1)
-    inside = sums[middle + n - noise_count + 1] - sums[middle - n]
-    sufficient = np.flatnonzero(1 - inside <= outside * (1 - JOINT_ROUNDING) - JOINT_ROUNDING)
-    width = math.inf if len(sufficient) == 0 else float(n[sufficient[0]]) * cell
+    transform = math.prod(transforms, start=_cell_sum_transform(noise_count, cells))
+    # P(n < |Σ| ≤ n + 1), in cells
+    masses = np.maximum(fft.dct(transform, type=3), 0.0) / noise_count / cells
+    beyond = 1 - np.cumsum(masses)
+    sufficient = np.flatnonzero(beyond <= outside * (1 - JOINT_ROUNDING) - JOINT_ROUNDING)
+    if len(sufficient) == 0:
+        return math.inf
+    last = int(sufficient[0])
+    missing = max(beyond[last] + masses[last] - (outside * (1 - JOINT_ROUNDING) - JOINT_ROUNDING), 0.0)
+    width = (last + min(float(missing / masses[last]), 1.0)) * cell if masses[last] > 0 else (last + 1) * cell
     return (
         width
         + math.fsum(levels[index] / WEIGHT_LEVELS / joint.approximate_half_widths[index] for index in used_noises) / 2
     ) * (1 + 1e-12)
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=1 << 11)
 def _noise_transform(
     joint: NoiseSum, noise_index: int, level: int, cells: int, cell: float, noise_count: int
-) -> NDArray[np.complex128]:
-    """Return the Fourier transform of the mass of c (X + V) in ``cells`` cells on each side; the rest is left out."""
+) -> Floats:
+    """Return the cosine transform of the mass of c (X + V) in ``cells`` cells on each side; the rest is left out.
+
+    The lattice of the sum has ``noise_count`` times as many cells, so that nothing is wrapped around its ends.
+    """
     width = cell * WEIGHT_LEVELS / level * joint.approximate_half_widths[noise_index]
     beyond = joint.tails[noise_index].smoothed_tail_probability(np.arange(cells + 1, dtype=np.float64) * width)
-    masses = np.maximum(beyond[:-1] - beyond[1:], 0.0)
-    return np.fft.rfft(np.concatenate([masses[::-1], masses]), _transform_size(noise_count, cells))
+    masses = np.zeros(noise_count * cells)
+    masses[:cells] = np.maximum(beyond[:-1] - beyond[1:], 0.0)
+    transform: Floats = fft.dct(masses, type=2)
+    return transform
 
 
-def _transform_size(noise_count: int, cells: int) -> int:
-    """Return a power of two large enough for the sum of ``noise_count`` distributions of 2 · ``cells`` cells."""
-    return 1 << (2 * noise_count * cells).bit_length()
+@lru_cache(maxsize=16)
+def _cell_sum_transform(noise_count: int, cells: int) -> Floats:
+    """Return the transform of the probabilities of the cells in which the sum of ``noise_count`` uniform numbers lies.
+
+    The numbers are uniform on one cell each, and the sum is centered.
+    """
+    cell_masses = [1.0]
+    for count in range(1, noise_count):  # Eulerian numbers, divided by factorials
+        before = [0.0, *cell_masses, 0.0]
+        cell_masses = [
+            ((index + 1) * before[index + 1] + (count + 1 - index) * before[index]) / (count + 1)
+            for index in range(count + 1)
+        ]
+    frequencies = np.pi / (noise_count * cells) * np.arange(noise_count * cells)
+    centers = np.arange(noise_count) - (noise_count - 1) / 2
+    transform: Floats = np.cos(frequencies[:, None] * centers) @ np.array(cell_masses)
+    return transform
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,8 +167,10 @@ class Span:
         return self + -_as_span(other)
 
     def __mul__(self, other: Span | float) -> Span:
-        second = _as_span(other)
-        ends = [(0.0 if a == 0 or b == 0 else a * b) for a in (self.low, self.high) for b in (second.low, second.high)]
+        low, high = (other.low, other.high) if isinstance(other, Span) else (other, other)
+        ends = [self.low * low, self.low * high, self.high * low, self.high * high]
+        if math.inf in (abs(low), abs(high), abs(self.low), abs(self.high)):  # 0 times ∞ is 0
+            ends = [0.0 if math.isnan(end) else end for end in ends]
         return Span(min(ends), max(ends))
 
     def clip_to_span(self, other: Span) -> Span:

@@ -395,7 +395,9 @@ class correlation(MomentQuery):
     meaning = "The correlation"
     notes = (
         MISSING_VALUES_NOTE,
-        "Where the noise is so large that a column's variance could be zero, the correlation is suppressed.",
+        "Where the noisy variance of a column is not positive, the correlation is suppressed. An interval from -1 to 1 "
+        "excludes no correlation: the value next to it is only noise, as in a group where all values of a column are "
+        "equal, which has no correlation at all.",
         TYPICAL_VALUES_NOTE,
     )
 

@@ -13,6 +13,7 @@ import tightrope as tr
 from tightrope.mechanisms.discrete.integer_tables import geometric_table, truncated_geometric
 from tightrope.mechanisms.discrete.noise_table import NoiseTable
 from tightrope.mechanisms.discrete.scaled_noise import WidenedNoise
+from tightrope.queries import moment_estimates
 from tightrope.queries.intervals import NoiseTails, half_width
 from tightrope.queries.moment_estimates import NoiseSum, Span, span_around
 
@@ -49,6 +50,44 @@ def test_widths_hold_every_sum_and_are_not_idle(weights, outside):
     assert exceeded(weights, width) <= outside
     rounding = sum(abs(weight) for weight in weights)
     assert exceeded(weights, 0.94 * width - rounding) > outside
+
+
+@pytest.mark.parametrize("outside", [0.05, 0.001])
+def test_widths_of_wide_noise_are_nearly_the_smallest(outside):
+    """Of noises so wide that rounding to integers is negligible, the width is within 2 % of the exact one."""
+    noises = [WidenedNoise(geometric_table(5.0), 1000), WidenedNoise(truncated_geometric(scale=4.0, largest=30), 700)]
+    joint = NoiseSum(tuple(map(NoiseTails.from_noise, noises)))
+    lattice = np.arange(-400, 401) * 500.0
+    masses = []
+    for noise, weight in zip(noises, (1.0, 0.75), strict=True):
+        ends = [float(noise.survival_probability(round((x - 250) / weight))) for x in lattice[400:]]
+        upper = np.append(-np.diff(ends), 0.0)
+        masses.append(np.concatenate([upper[:0:-1], [1 - 2 * ends[1]], upper[1:]]))
+    summed = np.convolve(*masses)
+    sums = np.arange(len(summed)) * 500.0 - 400_000
+    width = joint.weighted_sum_width((1.0, 0.75), outside)
+    assert summed[np.abs(sums) > width + 500].sum() <= outside
+    assert summed[np.abs(sums) > 0.98 * width - 500].sum() > outside
+
+
+@pytest.mark.parametrize(("count", "expected"), [(1, [1]), (2, [1, 1]), (3, [1, 4, 1]), (4, [1, 11, 11, 1])])
+def test_cells_of_a_sum_of_uniform_numbers_have_eulerian_probabilities(count, expected, cells=8):
+    transform = moment_estimates._cell_sum_transform(count, cells)
+    frequencies = np.arange(count * cells) * np.pi / (count * cells)
+    centers = np.arange(count) - (count - 1) / 2
+    chances = np.array(expected) / math.factorial(count)
+    assert transform == pytest.approx((np.cos(np.outer(frequencies, centers)) * chances).sum(axis=1), abs=1e-12)
+
+
+@pytest.mark.parametrize("cells", [4, 8])
+def test_widths_on_a_coarse_lattice_hold_every_sum(cells, monkeypatch):
+    """Few cells make widths longer, never shorter than the exact ones."""
+    monkeypatch.setattr(moment_estimates, "CELLS_PER_WIDTH", cells)
+    for weights in WEIGHTS:
+        width = NoiseSum(tuple(map(NoiseTails.from_noise, SMALL))).weighted_sum_width(weights, 0.05)
+        assert exceeded(weights, width) <= 0.05
+        rounding = sum(abs(weight) for weight in weights)
+        assert exceeded(weights, 0.8 * width - rounding) > 0.05
 
 
 def test_widths_grow_with_each_weight_and_scale_with_all():
