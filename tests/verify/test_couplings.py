@@ -29,10 +29,16 @@ FITTED: dict[str, tuple[Categories | Cells, str, str]] = {
     "a map of squares": (MAP, "sqeuclidean", "expected"),
     "a map of a king": (MAP, "chebyshev", "expected"),
     "categories": (Categories("city", Labels.from_names(["Bern", "Graz", "Ulm"])), "discrete", "expected"),
+    "a partial line": (LINE, "cityblock", "expected"),
+    "a partial map": (MAP, "euclidean", "expected"),
+    "a partial map of edges": (MAP, "cityblock", "expected"),
+    "partial categories": (Categories("city", Labels.from_names(["Bern", "Graz", "Ulm"])), "discrete", "expected"),
+    "a partial line to a target": (LINE, "cityblock", "expected"),
     "numbers": (Categories("grade", Labels.from_names([1, 2, 5])), "cityblock", "worst"),
 }
 LAWS = {"f": [0.5, 0.25, 0.25, 0, 0, 0], "m": [0, 0.5, 0.25, 0.25, 0, 0]}
 TARGET = [0.25, 0.25, 0.25, 0.25, 0, 0]
+DELTA = 0.125
 
 
 def saved(name: str) -> Data:
@@ -40,7 +46,10 @@ def saved(name: str) -> Data:
     size = len(support)
     laws = {group: [part / sum(law[:size]) for part in law[:size]] for group, law in LAWS.items()}
     target = [part / sum(TARGET[:size]) for part in TARGET[:size]]
-    fitted = CouplingMechanism.fit(laws, support.transport_cost(metric), target=target, objective=objective)
+    delta = DELTA if "partial" in name else 0.0
+    chosen = None if "partial" in name and "target" not in name else target
+    cost = support.transport_cost(metric)
+    fitted = CouplingMechanism.fit(laws, cost, target=chosen, objective=objective, delta=delta)
     document = SavedCoupling(fitted, support, "sex", metric, Origin.from_kind("public", "mine")).to_document()
     found: Data = json.loads(to_json_text(document))
     return found
@@ -58,6 +67,21 @@ def more_cells(data: Data) -> None:
 
 def fewer_points(data: Data) -> None:
     data["support"]["names"].pop()
+
+
+def less_hidden(data: Data) -> None:
+    """State half of the δ that the weights have."""
+    data["partial"]["delta"] /= 2
+
+
+def higher_bound(data: Data) -> None:
+    """State that every such mechanism moves values further than this one does."""
+    data["partial"]["lower"] *= 1.01
+
+
+def raised_potentials(data: Data) -> None:
+    """Claim a bound from potentials that do not prove it: larger ones lower the base."""
+    data["partial"]["potentials"] = [[4 * v + 1 for v in row] for row in data["partial"]["potentials"]]
 
 
 FORGED: dict[str, tuple[str, Callable[[Data], None]]] = {
@@ -81,6 +105,25 @@ FORGED: dict[str, tuple[str, Callable[[Data], None]]] = {
     "learned, and public": ("a line", lambda data: data["origin"].update(kind="private")),
     "a law of nothing": ("a line", lambda data: data["groups"][0].update(law=["0"] * 4)),
     "a target of nothing": ("a line", lambda data: data.update(target=["0"] * 4)),
+    "less than is left": ("a partial line", less_hidden),
+    "less than is left by categories": ("partial categories", less_hidden),
+    "none is left": ("a partial line to a target", lambda data: data["partial"].update(delta=1e-30)),
+    "not partial": ("a partial map", lambda data: data.pop("partial")),
+    "a bound above the distance": ("a partial map", higher_bound),
+    "a bound that is not proved": ("a partial map of edges", raised_potentials),
+    "no potentials": ("a partial line", lambda data: data["partial"].update(potentials=[[0.0] * 4] * 2)),
+    "potentials of one group": ("a partial line", lambda data: data["partial"]["potentials"].pop()),
+    "potentials of fewer points": ("a partial line", lambda data: data["partial"]["potentials"][0].pop()),
+    "weights of two wholes": ("a partial line", lambda data: data["partial"].update(weights=[1.0, 1.0])),
+    "half the loss of a partial one": (
+        "a partial line",
+        lambda data: data["groups"][1].update(loss=data["groups"][1]["loss"] / 2),
+    ),
+    "a negative delta": ("a partial line", lambda data: data["partial"].update(delta=-0.1)),
+    "a table of another group": (
+        "a partial line",
+        lambda data: data["groups"][0].update(tables=data["groups"][1]["tables"], rows=data["groups"][1]["rows"]),
+    ),
     "the row of an empty point": ("a line", lambda data: data["groups"][1]["rows"].__setitem__(0, 1)),
 }
 

@@ -7,7 +7,7 @@ from typing import Annotated, Literal, Self
 
 from msgspec import Meta
 
-from tightrope.documents.document import Counted, Finite, Natural, Part, Positive, Triple
+from tightrope.documents.document import Counted, Finite, Natural, Part, Positive, Probability, Size, Triple
 from tightrope.documents.reader import Reader
 from tightrope.documents.wording import Explanation, explain_coupling
 from tightrope.errors import InputError
@@ -149,11 +149,25 @@ class Origin(Part, frozen=True, kw_only=True):
             raise InputError("secrecy", self.secrecy, repr(SECRECY[self.kind]), AGAIN)
 
 
-class CouplingDocument(Part, frozen=True, kw_only=True):
+class PartialPart(Part, frozen=True, kw_only=True):
+    """A partial coupling: the output distributions share a mass of at least 1 − ``delta``.
+
+    ``weights`` of the groups and ``potentials`` (per group and point) prove that any such mechanism has a weighted mean
+    distance of at least ``lower``; if ``fixed_target``, any whose common part is below the target.
+    """
+
+    delta: Annotated[float, Meta(gt=0, lt=1)]
+    weights: Annotated[tuple[Probability, ...], Meta(min_length=1)]
+    potentials: Annotated[tuple[tuple[Size, ...], ...], Meta(min_length=1)]
+    lower: Size
+    fixed_target: bool
+
+
+class CouplingDocument(Part, frozen=True, kw_only=True, omit_defaults=True):
     """A mechanism, what its points and groups are called in a table, and where its laws came from.
 
-    ``stray`` is the share of mass that the fit moved, as numerator and denominator; ``target`` holds masses that are in
-    proportion to the target's law.
+    ``partial`` is missing if all output distributions are the target. ``stray`` is the share of mass that the fit
+    moved, as numerator and denominator; ``target`` holds masses that are in proportion to the target's law.
     """
 
     document: Literal["coupling"]
@@ -165,10 +179,16 @@ class CouplingDocument(Part, frozen=True, kw_only=True):
     stray: tuple[Hexadecimal, Hexadecimal]
     groups: tuple[GroupPart, ...]
     origin: Origin
+    partial: PartialPart | None = None
 
     def __post_init__(self) -> None:
         if len(self.groups) != len(self.group.names):
             raise InputError("groups", len(self.groups), f"one for each of {len(self.group.names)} names", AGAIN)
+        if self.partial is None:
+            return
+        sizes = len(self.partial.weights), {len(self.partial.potentials)}, {len(row) for row in self.partial.potentials}
+        if sizes != (len(self.groups), {len(self.groups)}, {len(self.target)}) or self.objective != "expected":
+            raise InputError("partial", sizes, "a weight for each group, and a potential for each point", AGAIN)
 
     @property
     def largest_target_distance(self) -> Fraction:

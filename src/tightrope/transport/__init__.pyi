@@ -30,5 +30,7 @@ from .on_tables.saved import SavedCoupling as SavedCoupling
 from .on_tables.supports import Categories as Categories
 from .on_tables.supports import Cells as Cells
 from .solvers.barycenter import barycenter as barycenter
+from .solvers.barycenter import delta_frontier as delta_frontier
+from .solvers.barycenter import partial_barycenter as partial_barycenter
 from .solvers.optimal import coupling as coupling
 from .solvers.optimal import wasserstein as wasserstein

@@ -1,4 +1,7 @@
-"""Claims of couplings: the output distribution of each group equals the target, computed exactly."""
+"""Claims of couplings: the output distribution of each group equals the target, computed exactly.
+
+Output distributions of a partial coupling share all but a mass δ with the target, and potentials prove its cost.
+"""
 
 from __future__ import annotations
 
@@ -98,14 +101,26 @@ def coupling_claims(data: dict[str, Any]) -> list[Claim]:
     is_learned, is_private = data["origin"]["learning"] is not None, data["origin"]["kind"] == "private"
     claims.append(equality_claim("origin: learned exactly if private", is_learned, is_private))
     distances = PointDistances.from_support(data["support"])
+    partial, common = data.get("partial"), list(target)
     for number, group in enumerate(groups):
         tables = []
         for table in group["tables"]:
             if len(set(table["outcomes"])) != len(table["outcomes"]):
                 raise BrokenError("a point occurs twice in one table")
             tables.append(dict(zip(table["outcomes"], (int(weight, 16) for weight in table["weights"]), strict=True)))
+        output = _output_distribution(group, tables, points)
+        common = [min(parts) for parts in zip(common, output, strict=True)]
         claims += _group_claims(f"groups[{number}]", group, tables, target)
+        if partial is None:
+            difference = max(abs(a - b) for a, b in zip(output, target, strict=True))
+            name = f"groups[{number}]: its output distribution is the target"
+            claims.append(limit_claim(name, float(difference), float(TARGET_TOLERANCE), difference <= TARGET_TOLERANCE))
         claims.append(_coupling_loss_claim(f"groups[{number}].loss", group, tables, distances, data["objective"]))
+    if partial is not None:
+        missing, delta = 1 - sum(common), partial["delta"]
+        name = "partial.delta: mass that the output distributions do not share"
+        claims.append(limit_claim(name, float(missing), delta, missing <= Fraction(delta)))
+        claims += _lower_bound_claims(partial, data, distances)
     claims.append(unchecked_claim("stray, objective", "how far values move: not a privacy claim"))
     claims.append(unchecked_claim("support, group.column, group.names", "names of points, columns and groups"))
     return [*claims, unchecked_claim("origin", "the origin of the distributions, which cannot be recomputed")]
@@ -178,27 +193,58 @@ def normalized_masses(masses: list[str]) -> list[Fraction]:
     return [Fraction(mass, total) for mass in with_time_checks(weights)]
 
 
+def _output_distribution(group: dict[str, Any], tables: list[dict[int, int]], points: int) -> list[Fraction]:
+    """Return the distribution of a group's output, exactly."""
+    output = [Fraction(0)] * points
+    for mass, row in with_time_checks(zip(normalized_masses(group["law"]), group["rows"], strict=True)):
+        for outcome, weight in with_time_checks(tables[row].items()) if mass else ():
+            output[outcome] += mass * Fraction(weight, DRAW_TOTAL)
+    return output
+
+
+def _lower_bound_claims(partial: dict[str, Any], data: dict[str, Any], distances: PointDistances) -> Iterator[Claim]:
+    """Check that potentials v prove the lower bound, and that the losses do not fall below it.
+
+    Σ_s Σ_x λ_s(x) min_y (w_s d(x, y) − v_s(y)) + min_ν Σ_y ν(y) Σ_s v_s(y), ν of mass 1 − δ, below a fixed target.
+    """
+    weights, potentials, groups = partial["weights"], partial["potentials"], data["groups"]
+    target = [float(mass) for mass in normalized_masses(data["target"])]
+    shapes = [len(weights), len(potentials), *(len(row) for row in potentials)]
+    yield equality_claim("partial: sizes", shapes, [len(groups), len(groups), *(len(target) for _ in groups)])
+    yield equality_claim("partial.weights add up to 1", abs(math.fsum(weights) - 1) <= LOSS_TOLERANCE, True)
+    yield equality_claim("partial: the objective is the mean", data["objective"], "expected")
+    if len(groups) * len(target) ** 2 > MAX_DRAW_WEIGHTS:
+        reason = "how small the distance is: not a privacy claim, and too many pairs of points"
+        yield unchecked_claim("partial.lower", reason)
+        return
+    terms = []
+    for weight, row, group in zip(weights, potentials, groups, strict=True):
+        for x, mass in with_time_checks(enumerate(normalized_masses(group["law"]))):
+            if mass:
+                source = distances.position(x)
+                moved = (weight * distances.metric(source, distances.position(y)) - v for y, v in enumerate(row))
+                terms.append(float(mass) * min(moved))
+    missing = 1 - float(partial["delta"])
+    for price, y in sorted((sum(column), y) for y, column in enumerate(zip(*potentials, strict=True))):
+        used = min(missing, target[y]) if partial["fixed_target"] else missing
+        terms.append(used * price)
+        missing -= used
+    mean = math.fsum(weight * group["loss"] for weight, group in zip(weights, groups, strict=True))
+    proven = min(math.fsum(terms), mean)
+    holds = partial["lower"] <= proven + LOSS_TOLERANCE * distances.largest
+    yield limit_claim("partial.lower: least mean distance", partial["lower"], f"{proven:.12g}", holds)
+
+
 def _group_claims(
     name: str, group: dict[str, Any], tables: list[dict[int, int]], target: list[Fraction]
 ) -> Iterator[Claim]:
-    """Check the tables of a group, and that its output has the target distribution, also at points without mass."""
+    """Check the tables of a group, and that a point without mass draws from the target."""
     distribution = normalized_masses(group["law"])
     yield equality_claim(f"{name}.law", len(distribution), len(target))
     yield equality_claim(f"{name}.rows", len(group["rows"]), len(target))
     sums = {sum(table.values()) for table in tables}
     yield equality_claim(f"{name}.tables add up to 2^128", sums, {DRAW_TOTAL})
     yield equality_claim(f"{name}.tables are above 0", all(min(table.values()) > 0 for table in tables), True)
-    output = [Fraction(0)] * len(target)
-    for mass, row in with_time_checks(zip(distribution, group["rows"], strict=True)):
-        for outcome, weight in with_time_checks(tables[row].items()) if mass else ():
-            output[outcome] += mass * Fraction(weight, DRAW_TOTAL)
-    difference = max(abs(a - b) for a, b in zip(output, target, strict=True))
-    yield limit_claim(
-        f"{name}: its output distribution is the target",
-        float(difference),
-        float(TARGET_TOLERANCE),
-        difference <= TARGET_TOLERANCE,
-    )
     empty = {row for mass, row in zip(distribution, group["rows"], strict=True) if not mass}
     gaps = (
         abs(Fraction(tables[row].get(k, 0), DRAW_TOTAL) - w)

@@ -3,7 +3,7 @@
 1. Groups of many values (``encode_groups``).
 2. Persons whose draws are remembered (``person_names``).
 3. Couplings that minimize the maximum cost (``bottleneck_plan``).
-4. The parts of a mechanism: target, plan and tables.
+4. The parts of a mechanism: target, output distributions, plan and tables.
 5. The mechanism (``CouplingMechanism``).
 6. The distances by which it moves values (``moves``).
 """
@@ -23,16 +23,22 @@ from scipy import sparse
 
 from tightrope.errors import InputError
 from tightrope.numerics.arrays import Floats, Integers, numeric_array
-from tightrope.numerics.checks import check_non_negative
+from tightrope.numerics.checks import check_non_negative, check_probability
 from tightrope.numerics.distributions import SUM_TOLERANCE
 from tightrope.numerics.root_finding import bisect_integer
 from tightrope.randomness.alias_sampler import TOTAL
 from tightrope.randomness.bits import Source
 from tightrope.transport.costs.costs import Cost, CostLike, as_cost
-from tightrope.transport.exact.plan import ExactDistribution, ExactPlan, coupling_plan_within, exact_plan
+from tightrope.transport.exact.plan import (
+    ExactDistribution,
+    ExactPlan,
+    coupling_plan_within,
+    distributions_with_common_part,
+    exact_plan,
+)
 from tightrope.transport.exact.tables import GroupTables, RowTables
-from tightrope.transport.solvers.barycenter import barycenter
-from tightrope.transport.solvers.optimal import coupling
+from tightrope.transport.solvers.barycenter import barycenter, partial_barycenter
+from tightrope.transport.solvers.optimal import coupling, coupling_of_tiny_cost
 
 # 1. Groups of many values: one name for all, or one name for each value.
 
@@ -247,6 +253,52 @@ def optimal_plan(law: ExactDistribution, target: ExactDistribution, cost: Cost, 
     return bottleneck_plan(law, target, cost)
 
 
+MIN_DELTA = 1e-9
+"""A smaller δ > 0 would be within the solver's tolerance."""
+
+
+@dataclass(frozen=True, slots=True)
+class CommonPart:
+    """All output distributions share a mass of at least 1 − ``delta``, and the proof that no cheaper ones do.
+
+    Any output distributions with such a common part – below the target if ``has_fixed_target`` – have a mean cost
+    Σ_s w_s loss_s ≥ ``lower``, for the ``weights`` w of the groups, which add up to 1. ``potentials`` [groups, m] are
+    those of ``CommonPartDual``.
+    """
+
+    delta: float
+    weights: tuple[float, ...]
+    potentials: tuple[tuple[float, ...], ...]
+    lower: float
+    has_fixed_target: bool
+
+
+def fit_common_part(
+    laws: Mapping[LeastLossGroup, ExactDistribution],
+    cost: Cost,
+    *,
+    delta: float,
+    weights: list[float],
+    target: ExactDistribution | None,
+) -> tuple[ExactDistribution, dict[LeastLossGroup, ExactPlan], CommonPart]:
+    """Return the target, a coupling of each group with its output distribution, and the certificate.
+
+    The target is by default the common part, divided by its mass. Raises ``InputError`` for a δ too close to 0 or 1.
+    """
+    if not MIN_DELTA <= delta <= 1 - MIN_DELTA:
+        raise InputError("delta", delta, f"0, or between {MIN_DELTA:g} and 1 - {MIN_DELTA:g}")
+    float_laws = [law.float_masses for law in laws.values()]
+    float_target = None if target is None else target.float_masses
+    found = partial_barycenter(float_laws, cost, delta=delta, target=float_target, weights=weights)
+    common_target, outputs = distributions_with_common_part(found.common, found.rests, delta, target)
+    plans = {
+        group: exact_plan(coupling_of_tiny_cost(law.float_masses, output.float_masses, cost).plan, law, output)
+        for (group, law), output in zip(laws.items(), outputs, strict=True)
+    }
+    potentials = tuple(tuple(row) for row in found.dual.v.tolist())
+    return common_target, plans, CommonPart(delta, tuple(weights), potentials, found.lower, target is not None)
+
+
 def plan_loss(plan: ExactPlan, cost: Cost, order: float) -> float:
     """Return the mean cost of the exact plan, or its maximum cost."""
     pairs = np.array(list(plan.entries), dtype=np.int64)
@@ -275,6 +327,9 @@ class CouplingMechanism:
     exactly if values really have distribution λ_s; see ``approximate_knowledge`` if λ_s is only close. A value that its
     group's distribution excludes is replaced by an independent draw from μ.
 
+    **Partial couplings** (``delta`` > 0) have output distributions P_s ≥ ν with a common part ν of mass 1 − δ, so that
+    any two are within δ in total variation, at the least mean distance for such a ν (``common_part``).
+
     **One value, one draw.** Two draws for one value x show two samples of γ_s[x, ·], which does depend on x and s
     (theory §6: the total variation of k draws can be 1 − 2^{1−k}). Pass ``person`` to repeat the first draw instead: it
     is stored only in ``memory`` of this object, and is as secret as the values.
@@ -293,6 +348,8 @@ class CouplingMechanism:
     stray: Fraction
     """The largest mass, over groups, on pairs outside the optimal float plan: its rounding error."""
     memory: dict[tuple[Any, int], int] = field(default_factory=dict, repr=False)
+    common_part: CommonPart | None = field(default=None, repr=False)
+    """None if all output distributions are the target."""
 
     @classmethod
     def fit(
@@ -303,6 +360,7 @@ class CouplingMechanism:
         target: ArrayLike | Literal["barycenter"] | None = None,
         objective: Objective = "expected",
         weights: Mapping[Group, float] | None = None,
+        delta: float = 0.0,
     ) -> Self:
         """Return the mechanism of least cost: W_1 (``objective="expected"``) or W_∞ (``"worst"``) to the target.
 
@@ -310,9 +368,11 @@ class CouplingMechanism:
         distribution over its target points, shape [m]; by default, or as "barycenter", the one of least total expected
         cost, with ``weights[s]`` for group s (equal by default). Distributions learned from protected data must have
         been learned privately (``learn_laws_privately``): the tables, the target and the losses reveal them.
+        ``delta``: all but this mass of each group gets a common distribution, which is below a given target
+        (``partial_barycenter``); the outputs of any two groups, and the target, are then within δ in total variation.
 
-        Raises ``InputError`` for invalid distributions, unequal sizes, unknown objectives, and weights that do not
-        match.
+        Raises ``InputError`` for invalid distributions, unequal sizes, unknown objectives, weights that do not match,
+        and a δ > 0 below 1e−9 or with the objective "worst".
 
         >>> distances = [[0, 1, 2], [1, 0, 1], [2, 1, 0]]
         >>> laws = {"a": [0.5, 0.5, 0.0], "b": [0.0, 0.5, 0.5]}
@@ -322,12 +382,23 @@ class CouplingMechanism:
         """
         checked_cost = as_cost(cost)
         laws, order = parse_group_laws(groups, checked_cost.matrix_shape[0]), wasserstein_order(objective)
-        common_target = resolve_target(target, laws, checked_cost, normalize_group_weights(laws, weights))
-        plans = {group: optimal_plan(law, common_target, checked_cost, order) for group, law in laws.items()}
+        shares, common_part = normalize_group_weights(laws, weights), None
+        if check_probability("delta", delta) == 0:
+            common_target = resolve_target(target, laws, checked_cost, shares)
+            plans = {group: optimal_plan(law, common_target, checked_cost, order) for group, law in laws.items()}
+        else:
+            if order != 1:
+                raise InputError("objective", objective, "'expected' for a delta > 0", "or leave out delta")
+            is_free = target is None or (isinstance(target, str) and target == "barycenter")
+            fixed_target = None if is_free else resolve_target(target, laws, checked_cost, shares)
+            common_target, plans, common_part = fit_common_part(
+                laws, checked_cost, delta=float(delta), weights=shares, target=fixed_target
+            )
         loss = {group: plan_loss(plan, checked_cost, order) for group, plan in plans.items()}
         tables = {group: plan_tables(plan, laws[group], common_target) for group, plan in plans.items()}
         stray = max(plan.stray for plan in plans.values())
-        return cls(laws, common_target, GroupTables.from_tables(tables), loss, objective, stray)
+        joined = GroupTables.from_tables(tables)
+        return cls(laws, common_target, joined, loss, objective, stray, common_part=common_part)
 
     def apply(
         self,
@@ -422,6 +493,17 @@ class CouplingMechanism:
             abs(share - self.target[y]) for group in self.groups for y, share in enumerate(self.exact_output_law(group))
         )
         return max(gaps)
+
+    @property
+    def delta(self) -> float:
+        """The largest total variation between the outputs of two groups, up to ``target_error`` if it is 0."""
+        return 0.0 if self.common_part is None else self.common_part.delta
+
+    @property
+    def common_mass(self) -> Fraction:
+        """Σ_y min{P_1(y), …, P_S(y), μ(y)} of the output distributions and the target, exactly: at least 1 − δ."""
+        outputs = [self.exact_output_law(group) for group in self.groups]
+        return sum((min(self.target[y], *masses) for y, masses in enumerate(zip(*outputs, strict=True))), Fraction(0))
 
     def _group_table(self, group: Group) -> RowTables:
         try:

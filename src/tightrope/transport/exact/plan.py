@@ -3,6 +3,7 @@
 1. Distributions (``ExactDistribution``).
 2. A float plan as an exact coupling (``exact_plan``).
 3. The largest mass on allowed pairs, by a maximum flow (``coupling_plan_within``).
+4. Distributions that share all but a mass δ (``distributions_with_common_part``).
 """
 
 from __future__ import annotations
@@ -272,3 +273,48 @@ def _trace_path(predecessors: dict[int, tuple[int, int | None]], end: int) -> Fl
         path += [(x, column)] if previous_column is None else [(x, column), (x, previous_column)]
         column = previous_column
     return path[::-1]
+
+
+# 4. Distributions that share all but a mass δ, exactly, from the floats of a solver.
+
+COMMON_PART_BITS = 120
+"""These distributions are integers over 2¹²⁰."""
+
+
+def distributions_with_common_part(
+    common: Floats, rests: Floats, delta: float, target: ExactDistribution | None
+) -> tuple[ExactDistribution, list[ExactDistribution]]:
+    """Return the target and exact distributions near ``common`` + ``rests``[s], shapes [m] and [groups, m].
+
+    All of them and the target share a mass of at least 1 − δ + m 2⁻¹²⁰: sampling tables, which are off by less than
+    2⁻¹²⁸ at each point, then share 1 − δ. The target is by default the common part, divided by its mass; one that is
+    given bounds the common part at every point.
+
+    >>> half = np.array([0.25, 0.25])
+    >>> _, (first, second) = distributions_with_common_part(half, np.array([[0.5, 0], [0, 0.5]]), 0.5, None)
+    >>> sum(map(min, first.masses, second.masses)) - 2**119, first.total == second.total == 2**120
+    (2, True)
+    """
+    total = 1 << COMMON_PART_BITS
+    shared_mass = min(total, total - int(Fraction(delta) * total) + len(common))
+    limits = [total] * len(common) if target is None else [mass * total // target.total for mass in target.masses]
+    shared = _integers_with_sum(common, shared_mass, limits)
+    remainders = [_integers_with_sum(rest, total - shared_mass, [total] * len(common)) for rest in rests]
+    laws = [
+        ExactDistribution(tuple(mass + extra for mass, extra in zip(shared, remainder, strict=True)), total)
+        for remainder in remainders
+    ]
+    return target or ExactDistribution(tuple(shared), shared_mass), laws
+
+
+def _integers_with_sum(values: Floats, total: int, limits: list[int]) -> list[int]:
+    """Return integers in nearly the proportions of ``values``, at most ``limits``, with this sum."""
+    weights = proportional_integers(values) if values.any() else limits
+    weight_sum = sum(weights)
+    integers = [min(weight * total // weight_sum, most) for weight, most in zip(weights, limits, strict=True)]
+    missing = total - sum(integers)
+    for index in sorted(range(len(integers)), key=lambda index: -weights[index]):
+        added = min(missing, limits[index] - integers[index])
+        integers[index] += added
+        missing -= added
+    return integers

@@ -16,7 +16,13 @@ from tightrope.accounting.privacy_loss import PrivacyLoss
 from tightrope.errors import InputError
 from tightrope.mechanisms.discrete.integer_mechanism import IntegerMechanism
 from tightrope.numerics.arrays import Floats, Integers, numeric_array
-from tightrope.numerics.checks import check_inner_probability, check_integer, check_non_negative, check_positive
+from tightrope.numerics.checks import (
+    check_inner_probability,
+    check_integer,
+    check_non_negative,
+    check_positive,
+    check_probability,
+)
 from tightrope.numerics.divergences import INFINITE_EPSILON
 from tightrope.randomness.bits import Source
 from tightrope.transport.couplings.mechanism import CouplingMechanism
@@ -69,16 +75,21 @@ class LearnedLaws:
         """The distributions, as arguments for ``CouplingMechanism.fit``."""
         return {group: learned.law for group, learned in self.groups.items()}
 
-    def one_draw(self, epsilon: float) -> OneDraw:
+    def one_draw(self, epsilon: float, *, mechanism_delta: float = 0.0) -> OneDraw:
         """Return the guarantee of one draw of a mechanism fitted with these, with confidence 1 − ``failure``.
 
         (2ε, δ, η): a larger ``epsilon`` has a smaller δ. Any ε ≥ 0 is valid; choose it by the resulting δ.
+        ``mechanism_delta``: the δ of a partial coupling, 0 for others.
         """
         epsilon = check_non_negative("epsilon", epsilon)
+        mechanism_delta = check_probability("mechanism_delta", mechanism_delta)
         deltas = [learned.max_divergence_deltas(epsilon) for learned in self.groups.values()]
         variations = sorted(learned.total_variation for learned in self.groups.values())
         delta_plus, delta_minus = (min(1.0, max(parts) + TABLE_ROUNDING) for parts in zip(*deltas, strict=True))
         largest_two = (variations[-1], min(1.0, variations[-2:][0] + TABLE_ROUNDING))
+        if mechanism_delta > 0:
+            delta_minus = min(1.0, round_up(delta_minus + mechanism_delta))
+            largest_two = (largest_two[0], min(1.0, round_up(largest_two[1] + mechanism_delta)))
         return one_draw(epsilon=epsilon, total_variations=largest_two, deltas=(delta_plus, delta_minus))
 
 
@@ -148,7 +159,9 @@ def learn_laws_privately(
 
 
 def one_draw_from_samples(mechanism: CouplingMechanism, samples: int, *, failure: float = 0.05) -> OneDraw:
-    """Return (0, η, η) with η = min{1, 2t}, t = √((d log 2 + log(S/β)) / (2n)), with probability 1 − β (theory §6).
+    """Return (0, η, η) with η = min{1, 2t + δ} and probability 1 − β, for the mechanism's δ (theory §6).
+
+    t = √((d log 2 + log(S/β)) / (2n)).
 
     Each group's distribution must be the frequencies of at least n independent ``samples`` of that group, over d
     points; S groups. Raises ``InputError`` unless n ≥ 1 and 0 < β < 1.
@@ -161,7 +174,9 @@ def one_draw_from_samples(mechanism: CouplingMechanism, samples: int, *, failure
     points, groups = len(next(iter(mechanism.groups.values()))), len(mechanism.groups)
     variation = round_up(math.sqrt((points * math.log(2) + math.log(groups / failure)) / (2 * samples)))
     variation = min(1.0, variation + TABLE_ROUNDING)
-    return one_draw(epsilon=0.0, total_variations=(variation, variation), deltas=(variation, variation))
+    # The outputs of two groups differ by the mechanism's δ.
+    shifted = min(1.0, round_up(variation + mechanism.delta)) if mechanism.delta > 0 else variation
+    return one_draw(epsilon=0.0, total_variations=(variation, shifted), deltas=(variation, shifted))
 
 
 def _estimate_laws(

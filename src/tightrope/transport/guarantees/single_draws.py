@@ -138,6 +138,8 @@ def _add_table_rounding(
 ) -> OneDraw:
     """Return ``one_draw`` plus table rounding: with exact input, two groups' outputs have a ratio e^r and distance t.
 
+    For a partial coupling t is its δ; it is added to δ⁻ and to one of the total variations.
+
     Then P₀ ≤ e^ε P̂₀ + δ⁺ ≤ e^{ε+r} P̂₁ + δ⁺ ≤ e^{2ε+r} P₁ + δ⁺ + e^{ε+r} δ⁻, or with t added to δ⁻ in place of r if r
     is infinite; and the total variation grows by at most 2 e^ε t.
     """
@@ -147,6 +149,11 @@ def _add_table_rounding(
     rounding_ratio = distribution_privacy(mechanism, pairs, "max").epsilon
     rounding_variation = distribution_privacy(mechanism, pairs, "total_variation").epsilon
     delta_plus, delta_minus = deltas
+    if mechanism.common_part is not None:
+        shifted_deltas = delta_plus, min(1.0, round_up(delta_minus + rounding_variation))
+        first, second = total_variations
+        variations = min(1.0, round_up(first + rounding_variation)), second
+        return one_draw(epsilon=epsilon, total_variations=variations, deltas=shifted_deltas)
     if rounding_ratio == math.inf:
         rounding_ratio, delta_minus = 0.0, min(1.0, round_up(delta_minus + rounding_variation))
     bound = one_draw(epsilon=epsilon, total_variations=total_variations, deltas=(delta_plus, delta_minus))

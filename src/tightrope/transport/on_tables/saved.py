@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from tightrope.documents.coupling import (
     GroupPart,
     Learning,
     Origin,
+    PartialPart,
     RowTable,
     read_coupling,
 )
@@ -30,11 +32,12 @@ from tightrope.numerics.distributions import check_probabilities
 from tightrope.randomness.alias_sampler import TOTAL
 from tightrope.tables.labels import Labels, Name
 from tightrope.transport.costs.costs import Cost
-from tightrope.transport.couplings.mechanism import CouplingMechanism, moves
+from tightrope.transport.couplings.mechanism import CommonPart, CouplingMechanism, moves
 from tightrope.transport.exact.plan import MAX_MISSING_MASS, ExactDistribution
 from tightrope.transport.exact.tables import GroupTables, RowTables, quantize_weights
 from tightrope.transport.guarantees.learned_distributions import learn_laws_privately
 from tightrope.transport.on_tables.supports import Categories, Counts, Support, support_from_document
+from tightrope.transport.solvers.barycenter import common_part_dual
 
 TARGET_TOLERANCE = Fraction(1, 1 << 100)
 """Largest difference between an output distribution and the target at a point: 2⁻¹²⁸ for fitted mechanisms."""
@@ -94,6 +97,7 @@ class SavedCoupling:
             stray=(f"{numerator:x}", f"{denominator:x}"),
             groups=tuple(parts),
             origin=self.origin,
+            partial=_partial_part(mechanism.common_part),
         )
 
     @classmethod
@@ -101,7 +105,8 @@ class SavedCoupling:
         """Return the mechanism in a document; its claims are recomputed from the weights.
 
         Raises ``InputError`` for weights that do not add up to 2¹²⁸, output distributions further than 2⁻¹⁰⁰ from the
-        target, rows of excluded points that differ from the target, and losses that do not match the weights.
+        target, or that share less than 1 − δ with it, rows of excluded points that differ from the target, losses that
+        do not match the weights, and a lower bound that the potentials do not prove.
         """
         support, metric = support_from_document(document.support), document.support.metric
         cost = support.transport_cost(metric)
@@ -116,7 +121,13 @@ class SavedCoupling:
             fraction = "/".join(text[:20] for text in document.stray)
             raise InputError("stray", fraction, "a fraction of the mass, between 0 and 1", AGAIN)
         mechanism = CouplingMechanism(
-            groups, target, joined, loss, document.objective, Fraction(numerator, denominator)
+            groups,
+            target,
+            joined,
+            loss,
+            document.objective,
+            Fraction(numerator, denominator),
+            common_part=_parse_partial_part(document.partial),
         )
         check_recomputed(mechanism, cost)
         return cls(mechanism, support, document.group.column, metric, document.origin)
@@ -125,6 +136,25 @@ class SavedCoupling:
     def from_json(cls, text: str) -> Self:
         """Return the mechanism in a JSON text; raises ``InputError`` for invalid texts."""
         return cls.from_document(read_coupling(text))
+
+
+def _partial_part(common_part: CommonPart | None) -> PartialPart | None:
+    """Return the document's part for a partial coupling; None for others."""
+    if common_part is None:
+        return None
+    return PartialPart(
+        delta=common_part.delta,
+        weights=common_part.weights,
+        potentials=common_part.potentials,
+        lower=common_part.lower,
+        fixed_target=common_part.has_fixed_target,
+    )
+
+
+def _parse_partial_part(part: PartialPart | None) -> CommonPart | None:
+    if part is None:
+        return None
+    return CommonPart(part.delta, part.weights, part.potentials, part.lower, part.fixed_target)
 
 
 def _hex_texts(numbers: Iterable[int]) -> tuple[str, ...]:
@@ -159,13 +189,15 @@ def _parse_tables(group: Name, part: GroupPart, size: int) -> RowTables:
 
 def check_recomputed(mechanism: CouplingMechanism, cost: Cost) -> None:
     """Raise ``InputError`` unless output distributions, rows of excluded points and losses match the weights."""
+    if mechanism.common_part is not None:
+        check_common_part(mechanism, mechanism.common_part, cost)
     if not mechanism.stray <= Fraction(MAX_MISSING_MASS):
         raise _tampered_error("stray", float(mechanism.stray), f"at most {MAX_MISSING_MASS:g}")
     for group in mechanism.groups:
         differences = [
             abs(probability - mechanism.target[y]) for y, probability in enumerate(mechanism.exact_output_law(group))
         ]
-        if not max(differences) <= TARGET_TOLERANCE:
+        if mechanism.common_part is None and not max(differences) <= TARGET_TOLERANCE:
             raise _tampered_error(
                 f"output law of {group!r}", f"{float(max(differences)):.3g} off", "the target, to 2^-100 at each point"
             )
@@ -183,6 +215,22 @@ def check_recomputed(mechanism: CouplingMechanism, cost: Cost) -> None:
         loss = distances.mean if mechanism.objective == "expected" else distances.largest
         if not abs(loss - mechanism.loss[group]) <= LOSS_TOLERANCE * cost.cost_upper_bound():
             raise _tampered_error(f"loss of {group!r}", mechanism.loss[group], f"{loss!r}, computed from its weights")
+
+
+def check_common_part(mechanism: CouplingMechanism, part: CommonPart, cost: Cost) -> None:
+    """Raise ``InputError`` unless the outputs share a mass of 1 − δ, exactly, and the potentials prove ``lower``."""
+    missing = 1 - mechanism.common_mass
+    if not missing <= Fraction(part.delta):
+        raise _tampered_error("common part of the output laws", f"1 - {float(missing)!r}", f"at least 1 - {part.delta}")
+    shares = np.array(part.weights)
+    if not abs(math.fsum(part.weights) - 1) <= LOSS_TOLERANCE:
+        raise _tampered_error("weights", part.weights, "fractions that add up to 1")
+    laws = np.stack([law.float_masses for law in mechanism.groups.values()])
+    cap = mechanism.target.float_masses if part.has_fixed_target else None
+    proven = common_part_dual(laws, cost, shares, np.array(part.potentials), cap).lower_bound(part.delta)
+    mean = math.fsum(share * mechanism.loss[group] for share, group in zip(part.weights, mechanism.groups, strict=True))
+    if not part.lower <= min(proven, mean) + LOSS_TOLERANCE * cost.cost_upper_bound():
+        raise _tampered_error("lower", part.lower, f"at most {min(proven, mean)!r}, computed from its potentials")
 
 
 def _tampered_error(name: str, value: object, expected: str) -> InputError:
@@ -230,17 +278,20 @@ def laws_from_counts(counts: Counts) -> KnownLaws:
     return KnownLaws(counts.support, laws, "table", unused_rows=counts.unused_rows, total_rows=counts.total_rows)
 
 
-def private_laws_from_counts(counts: Counts, epsilon: float, *, person: str | None) -> KnownLaws:
+def private_laws_from_counts(
+    counts: Counts, epsilon: float, *, person: str | None, mechanism_delta: float = 0.0
+) -> KnownLaws:
     """Return the distributions learned from counts with discrete Laplace noise of scale 1/ε.
 
-    One person moves one count by one. Points and groups must be public. Raises ``InputError`` unless 1e-6 ≤ ε ≤ 40.
+    One person moves one count by one. Points and groups must be public. The recorded guarantees are for a coupling with
+    ``mechanism_delta``. Raises ``InputError`` unless 1e-6 ≤ ε ≤ 40.
     """
     epsilon = check_positive("epsilon", epsilon, "1 is usual")
     if not 1e-6 <= epsilon <= 40:
         raise InputError("epsilon", epsilon, "between 0.000001 and 40", "1 is usual")
     learned = learn_laws_privately(dict(counts.cells), discrete_laplace(scale=1 / epsilon))
     # Record only triples with a smaller δ than the previous ones; δ is at most η.
-    bounds = map(learned.one_draw, RECORDED_EPSILONS)
+    bounds = [learned.one_draw(recorded, mechanism_delta=mechanism_delta) for recorded in RECORDED_EPSILONS]
     triples: list[Triple] = []
     for draw in bounds:
         delta = min(draw.delta, draw.total_variation)

@@ -92,6 +92,15 @@ def coupling(source: ArrayLike, target: ArrayLike, cost: CostLike, *, p: Real = 
     return result
 
 
+def coupling_of_tiny_cost(source: Floats, target: Floats, cost: Cost) -> Coupling:
+    """Return ``coupling`` with p = 1 for distributions that can be equal up to rounding, so that the cost is noise.
+
+    A gap of 1e−12 of the largest cost is accepted, however small the cost is.
+    """
+    masses = normalize_if_needed("source", source, len(source)), normalize_if_needed("target", target, len(target))
+    return _solve_with_proof(cost, *masses, accepted_gap=MARGINAL_TOLERANCE * cost.cost_upper_bound())
+
+
 def check_order(p: Real) -> float:
     """Return the order p ≥ 1, infinity included."""
     expected = "a number >= 1, or math.inf for the largest cost"
@@ -100,7 +109,7 @@ def check_order(p: Real) -> float:
     return float(p)
 
 
-def _solve_with_proof(cost: Cost, source: Floats, target: Floats) -> Coupling:
+def _solve_with_proof(cost: Cost, source: Floats, target: Floats, accepted_gap: float = 0.0) -> Coupling:
     """Return the first plan with a small gap, otherwise the one with the smallest gap if that is acceptable."""
     best: Coupling | None = None
     reasons: list[str] = []
@@ -116,7 +125,9 @@ def _solve_with_proof(cost: Cost, source: Floats, target: Floats) -> Coupling:
                 raise
             continue
         best = result if best is None or abs(result.gap) < abs(best.gap) else best
-        if abs(best.gap) <= FIRST_GAP * best.cost or (used_pairs > MAX_EXACT_PAIRS and _gap_is_explained(best, cost)):
+        if abs(best.gap) <= max(FIRST_GAP * best.cost, accepted_gap) or (
+            used_pairs > MAX_EXACT_PAIRS and _gap_is_explained(best, cost)
+        ):
             return best
     if best is None:
         raise PrecisionError(f"no method found a plan of least cost ({'; '.join(reasons)}); {_REMEDY}")
