@@ -71,17 +71,17 @@ def fewer_points(data: Data) -> None:
 
 def less_hidden(data: Data) -> None:
     """State half of the δ that the weights have."""
-    data["partial"]["delta"] /= 2
+    data["common_part"]["delta"] /= 2
 
 
 def higher_bound(data: Data) -> None:
     """State that every such mechanism moves values further than this one does."""
-    data["partial"]["lower"] *= 1.01
+    data["common_part"]["lower"] *= 1.01
 
 
 def raised_potentials(data: Data) -> None:
     """Claim a bound from potentials that do not prove it: larger ones lower the base."""
-    data["partial"]["potentials"] = [[4 * v + 1 for v in row] for row in data["partial"]["potentials"]]
+    data["common_part"]["potentials"] = [[4 * v + 1 for v in row] for row in data["common_part"]["potentials"]]
 
 
 FORGED: dict[str, tuple[str, Callable[[Data], None]]] = {
@@ -107,19 +107,19 @@ FORGED: dict[str, tuple[str, Callable[[Data], None]]] = {
     "a target of nothing": ("a line", lambda data: data.update(target=["0"] * 4)),
     "less than is left": ("a partial line", less_hidden),
     "less than is left by categories": ("partial categories", less_hidden),
-    "none is left": ("a partial line to a target", lambda data: data["partial"].update(delta=1e-30)),
-    "not partial": ("a partial map", lambda data: data.pop("partial")),
+    "none is left": ("a partial line to a target", lambda data: data["common_part"].update(delta=1e-30)),
+    "not partial": ("a partial map", lambda data: data.pop("common_part")),
     "a bound above the distance": ("a partial map", higher_bound),
     "a bound that is not proved": ("a partial map of edges", raised_potentials),
-    "no potentials": ("a partial line", lambda data: data["partial"].update(potentials=[[0.0] * 4] * 2)),
-    "potentials of one group": ("a partial line", lambda data: data["partial"]["potentials"].pop()),
-    "potentials of fewer points": ("a partial line", lambda data: data["partial"]["potentials"][0].pop()),
-    "weights of two wholes": ("a partial line", lambda data: data["partial"].update(weights=[1.0, 1.0])),
+    "no potentials": ("a partial line", lambda data: data["common_part"].update(potentials=[[0.0] * 4] * 2)),
+    "potentials of one group": ("a partial line", lambda data: data["common_part"]["potentials"].pop()),
+    "potentials of fewer points": ("a partial line", lambda data: data["common_part"]["potentials"][0].pop()),
+    "weights of two wholes": ("a partial line", lambda data: data["common_part"].update(weights=[1.0, 1.0])),
     "half the loss of a partial one": (
         "a partial line",
         lambda data: data["groups"][1].update(loss=data["groups"][1]["loss"] / 2),
     ),
-    "a negative delta": ("a partial line", lambda data: data["partial"].update(delta=-0.1)),
+    "a negative delta": ("a partial line", lambda data: data["common_part"].update(delta=-0.1)),
     "a table of another group": (
         "a partial line",
         lambda data: data["groups"][0].update(tables=data["groups"][1]["tables"], rows=data["groups"][1]["rows"]),

@@ -149,11 +149,12 @@ class Origin(Part, frozen=True, kw_only=True):
             raise InputError("secrecy", self.secrecy, repr(SECRECY[self.kind]), AGAIN)
 
 
-class PartialPart(Part, frozen=True, kw_only=True):
-    """A partial coupling: the output distributions share a mass of at least 1 − ``delta``.
+class CommonPart(Part, frozen=True, kw_only=True):
+    """A partial coupling: the output distributions and the target share a mass of at least 1 − ``delta``.
 
-    ``weights`` of the groups and ``potentials`` (per group and point) prove that any such mechanism has a weighted mean
-    distance of at least ``lower``; if ``fixed_target``, any whose common part is below the target.
+    ``potentials`` v (per group and point) prove that any such mechanism – if ``fixed_target``, any whose common part is
+    below the target – moves values by a mean distance Σ_s w_s loss_s ≥ ``lower``; the ``weights`` w of the groups add
+    up to 1.
     """
 
     delta: Annotated[float, Meta(gt=0, lt=1)]
@@ -166,7 +167,7 @@ class PartialPart(Part, frozen=True, kw_only=True):
 class CouplingDocument(Part, frozen=True, kw_only=True, omit_defaults=True):
     """A mechanism, what its points and groups are called in a table, and where its laws came from.
 
-    ``partial`` is missing if all output distributions are the target. ``stray`` is the share of mass that the fit
+    ``common_part`` is missing if all output distributions are the target. ``stray`` is the share of mass that the fit
     moved, as numerator and denominator; ``target`` holds masses that are in proportion to the target's law.
     """
 
@@ -179,16 +180,19 @@ class CouplingDocument(Part, frozen=True, kw_only=True, omit_defaults=True):
     stray: tuple[Hexadecimal, Hexadecimal]
     groups: tuple[GroupPart, ...]
     origin: Origin
-    partial: PartialPart | None = None
+    common_part: CommonPart | None = None
 
     def __post_init__(self) -> None:
         if len(self.groups) != len(self.group.names):
             raise InputError("groups", len(self.groups), f"one for each of {len(self.group.names)} names", AGAIN)
-        if self.partial is None:
+        if self.common_part is None:
             return
-        sizes = len(self.partial.weights), {len(self.partial.potentials)}, {len(row) for row in self.partial.potentials}
-        if sizes != (len(self.groups), {len(self.groups)}, {len(self.target)}) or self.objective != "expected":
-            raise InputError("partial", sizes, "a weight for each group, and a potential for each point", AGAIN)
+        weights, potentials = self.common_part.weights, self.common_part.potentials
+        sizes = [len(weights), len(potentials), *map(len, potentials)]
+        expected_sizes = [len(self.groups), len(self.groups), *(len(self.target) for _ in self.groups)]
+        if sizes != expected_sizes or self.objective != "expected":
+            expected = f"{expected_sizes}: weights of the groups, and potentials of their points; for the mean distance"
+            raise InputError("common_part", sizes, expected, AGAIN)
 
     @property
     def largest_target_distance(self) -> Fraction:
@@ -205,7 +209,11 @@ class CouplingDocument(Part, frozen=True, kw_only=True, omit_defaults=True):
         learning, distributions = self.origin.learning, DISTRIBUTIONS_BY_KIND[self.origin.kind]
         left = () if learning is None else tuple(guarantee.total_variation for guarantee in learning.left)
         return explain_coupling(
-            self.largest_target_distance, left, 0.0 if learning is None else learning.confidence, distributions
+            self.largest_target_distance,
+            left,
+            0.0 if learning is None else learning.confidence,
+            distributions,
+            delta=0.0 if self.common_part is None else self.common_part.delta,
         )
 
     def explain(self) -> str:

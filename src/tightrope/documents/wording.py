@@ -330,15 +330,18 @@ def explain_report(epsilon: float, delta: float, total_variation: Number) -> Exp
     return Explanation(attack, sentences, Guesses.from_success(success))
 
 
-def explain_coupling(gap: Fraction, left: Sequence[float], confidence: float, laws: str) -> Explanation:
+def explain_coupling(
+    gap: Fraction, left: Sequence[float], confidence: float, laws: str, *, delta: float = 0.0
+) -> Explanation:
     """Explain one output of a coupling; ``gap``: the largest distance of output distributions from their target.
 
     ``left``: total variations of which each holds, all with the ``confidence``, if distributions were learned with
-    noise; ``laws``: the distributions that the coupling was fitted to.
+    noise; ``laws``: the distributions that the coupling was fitted to. ``delta``: the mass by which the outputs of two
+    groups may differ.
     """
     guess = "An attacker who sees one output value and guesses which of two groups it came from is right"
     if left:
-        success = numbers.attack_success_rate(min(left))
+        success = numbers.attack_success_rate(max(min(left), delta))
         attack = AttackWording(f"{guess} at most", percent_text(success, UP))
         sentences: tuple[str, ...] = (
             f"The distributions were learned with noise, so this holds with {percent_text(confidence, DOWN)} "
@@ -346,13 +349,26 @@ def explain_coupling(gap: Fraction, left: Sequence[float], confidence: float, la
             Guesses.from_success(success).picture_text,
         )
         return Explanation(attack, (*sentences, ONE_OUTPUT, HIDES_GROUP_ONLY), Guesses.from_success(success))
+    fitted = f"This holds if the values of each group have the distributions that the coupling was fitted to: {laws}."
+    if delta > 0:
+        success = numbers.attack_success_rate(delta)
+        sentences = (
+            fitted,
+            Guesses.from_success(success).picture_text,
+            f"The output distributions of all groups have a common part: at least {percent_text(1 - delta, DOWN)} of "
+            "the outputs of each group are drawn from it.",
+            "If values have other distributions, outputs of two groups differ in total variation by at most the "
+            "sum of the errors of their distributions more.",
+        )
+        attack = AttackWording(f"{guess} at most", percent_text(success, UP))
+        return Explanation(attack, (*sentences, ONE_OUTPUT, HIDES_GROUP_ONLY), Guesses.from_success(success))
     rounding = ""
     if gap:
         above = Context(prec=30, rounding=UP).divide(Decimal(gap.numerator), Decimal(gap.denominator))
         rounding = f", up to one guess in {one_in_text(above).removeprefix('1 in ')}, because of rounding"
     attack = AttackWording(guess, "50 %", f"of the time, as in random guessing{rounding}.")
     sentences = (
-        f"This holds if the values of each group have the distributions that the coupling was fitted to: {laws}.",
+        fitted,
         "Then the output has the same distribution in every group, and no attacker who starts with even odds does "
         "better, however much they can compute.",
         "If values have other distributions, the output can reveal the group: outputs of two groups then differ in "

@@ -101,26 +101,26 @@ def coupling_claims(data: dict[str, Any]) -> list[Claim]:
     is_learned, is_private = data["origin"]["learning"] is not None, data["origin"]["kind"] == "private"
     claims.append(equality_claim("origin: learned exactly if private", is_learned, is_private))
     distances = PointDistances.from_support(data["support"])
-    partial, common = data.get("partial"), list(target)
+    part, common = data.get("common_part"), list(target)
     for number, group in enumerate(groups):
         tables = []
         for table in group["tables"]:
             if len(set(table["outcomes"])) != len(table["outcomes"]):
                 raise BrokenError("a point occurs twice in one table")
             tables.append(dict(zip(table["outcomes"], (int(weight, 16) for weight in table["weights"]), strict=True)))
-        output = _output_distribution(group, tables, points)
+        output = output_distribution(group, tables, points)
         common = [min(parts) for parts in zip(common, output, strict=True)]
         claims += _group_claims(f"groups[{number}]", group, tables, target)
-        if partial is None:
+        if part is None:
             difference = max(abs(a - b) for a, b in zip(output, target, strict=True))
             name = f"groups[{number}]: its output distribution is the target"
             claims.append(limit_claim(name, float(difference), float(TARGET_TOLERANCE), difference <= TARGET_TOLERANCE))
         claims.append(_coupling_loss_claim(f"groups[{number}].loss", group, tables, distances, data["objective"]))
-    if partial is not None:
-        missing, delta = 1 - sum(common), partial["delta"]
-        name = "partial.delta: mass that the output distributions do not share"
+    if part is not None:
+        missing, delta = 1 - sum(common), part["delta"]
+        name = "common_part.delta: mass that the output distributions do not share"
         claims.append(limit_claim(name, float(missing), delta, missing <= Fraction(delta)))
-        claims += _lower_bound_claims(partial, data, distances)
+        claims += _lower_bound_claims(part, data, distances)
     claims.append(unchecked_claim("stray, objective", "how far values move: not a privacy claim"))
     claims.append(unchecked_claim("support, group.column, group.names", "names of points, columns and groups"))
     return [*claims, unchecked_claim("origin", "the origin of the distributions, which cannot be recomputed")]
@@ -193,7 +193,7 @@ def normalized_masses(masses: list[str]) -> list[Fraction]:
     return [Fraction(mass, total) for mass in with_time_checks(weights)]
 
 
-def _output_distribution(group: dict[str, Any], tables: list[dict[int, int]], points: int) -> list[Fraction]:
+def output_distribution(group: dict[str, Any], tables: list[dict[int, int]], points: int) -> list[Fraction]:
     """Return the distribution of a group's output, exactly."""
     output = [Fraction(0)] * points
     for mass, row in with_time_checks(zip(normalized_masses(group["law"]), group["rows"], strict=True)):
@@ -202,20 +202,20 @@ def _output_distribution(group: dict[str, Any], tables: list[dict[int, int]], po
     return output
 
 
-def _lower_bound_claims(partial: dict[str, Any], data: dict[str, Any], distances: PointDistances) -> Iterator[Claim]:
+def _lower_bound_claims(part: dict[str, Any], data: dict[str, Any], distances: PointDistances) -> Iterator[Claim]:
     """Check that potentials v prove the lower bound, and that the losses do not fall below it.
 
     Σ_s Σ_x λ_s(x) min_y (w_s d(x, y) − v_s(y)) + min_ν Σ_y ν(y) Σ_s v_s(y), ν of mass 1 − δ, below a fixed target.
     """
-    weights, potentials, groups = partial["weights"], partial["potentials"], data["groups"]
+    weights, potentials, groups = part["weights"], part["potentials"], data["groups"]
     target = [float(mass) for mass in normalized_masses(data["target"])]
     shapes = [len(weights), len(potentials), *(len(row) for row in potentials)]
-    yield equality_claim("partial: sizes", shapes, [len(groups), len(groups), *(len(target) for _ in groups)])
-    yield equality_claim("partial.weights add up to 1", abs(math.fsum(weights) - 1) <= LOSS_TOLERANCE, True)
-    yield equality_claim("partial: the objective is the mean", data["objective"], "expected")
+    yield equality_claim("common_part: sizes", shapes, [len(groups), len(groups), *(len(target) for _ in groups)])
+    yield equality_claim("common_part.weights add up to 1", abs(math.fsum(weights) - 1) <= LOSS_TOLERANCE, True)
+    yield equality_claim("common_part: the objective is the mean", data["objective"], "expected")
     if len(groups) * len(target) ** 2 > MAX_DRAW_WEIGHTS:
         reason = "how small the distance is: not a privacy claim, and too many pairs of points"
-        yield unchecked_claim("partial.lower", reason)
+        yield unchecked_claim("common_part.lower", reason)
         return
     terms = []
     for weight, row, group in zip(weights, potentials, groups, strict=True):
@@ -224,15 +224,15 @@ def _lower_bound_claims(partial: dict[str, Any], data: dict[str, Any], distances
                 source = distances.position(x)
                 moved = (weight * distances.metric(source, distances.position(y)) - v for y, v in enumerate(row))
                 terms.append(float(mass) * min(moved))
-    missing = 1 - float(partial["delta"])
+    missing = 1 - float(part["delta"])
     for price, y in sorted((sum(column), y) for y, column in enumerate(zip(*potentials, strict=True))):
-        used = min(missing, target[y]) if partial["fixed_target"] else missing
+        used = min(missing, target[y]) if part["fixed_target"] else missing
         terms.append(used * price)
         missing -= used
     mean = math.fsum(weight * group["loss"] for weight, group in zip(weights, groups, strict=True))
     proven = min(math.fsum(terms), mean)
-    holds = partial["lower"] <= proven + LOSS_TOLERANCE * distances.largest
-    yield limit_claim("partial.lower: least mean distance", partial["lower"], f"{proven:.12g}", holds)
+    holds = part["lower"] <= proven + LOSS_TOLERANCE * distances.largest
+    yield limit_claim("common_part.lower: least mean distance", part["lower"], f"{proven:.12g}", holds)
 
 
 def _group_claims(

@@ -379,7 +379,7 @@ ORIGIN = table_form({
     "kind": choice_form("table", "public", "private"), "secrecy": text_form, "target": text_form,
     "learning": optional_form(LEARNED),
 })  # fmt: skip
-PARTIAL = table_form({
+COMMON_PART = table_form({
     "delta": UNIT_INTERVAL, "weights": list_form(UNIT_INTERVAL, 1),
     "potentials": list_form(list_form(NONNEGATIVE, 1), 1), "lower": NONNEGATIVE, "fixed_target": boolean_form,
 })  # fmt: skip
@@ -388,7 +388,7 @@ COUPLING = table_form({
     "group": table_form({"column": text_form, "names": list_form(any_form, 1)}),
     "objective": choice_form("expected", "worst"), "target": MASSES, "stray": tuple_form(HEXADECIMAL, HEXADECIMAL),
     "groups": list_form(GROUP, 1), "origin": ORIGIN,
-}, {"partial": optional_form(PARTIAL)})  # fmt: skip
+}, {"common_part": optional_form(COMMON_PART)})  # fmt: skip
 ENTRY = table_form({
     "number": COUNT, "dataset": text_form, "kind": text_form, "key": optional_form(text_form), "time": text_form,
     "body": table_form({}, others=True), "state": table_form({}, others=True), "previous": HASH, "hash": HASH,

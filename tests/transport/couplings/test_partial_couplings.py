@@ -196,7 +196,7 @@ def test_there_and_back(target: Any) -> None:
     after = SavedCoupling.from_json(to_json_text(before.to_document()))
     assert after.to_document() == before.to_document()
     assert after.mechanism.common_part == before.mechanism.common_part
-    assert "partial" not in json.loads(to_json_text(saved(0.0, target).to_document()))
+    assert "common_part" not in json.loads(to_json_text(saved(0.0, target).to_document()))
 
 
 @pytest.mark.parametrize(
@@ -206,15 +206,15 @@ def test_there_and_back(target: Any) -> None:
         ({"lower": 5.0}, "lower"),
         ({"weights": [0.5, 0.6]}, "weights"),
         ({"potentials": [[0.0] * 4] * 2}, "lower"),
-        ({"potentials": [[0.0] * 4]}, "partial"),
-        ({"potentials": [[0.0] * 3] * 2}, "partial"),
+        ({"potentials": [[0.0] * 4]}, "common_part"),
+        ({"potentials": [[0.0] * 3] * 2}, "common_part"),
         ({"delta": 0.0}, "delta"),
         ({"extra": 1}, "extra"),
     ],
 )
 def test_changed_documents_are_refused(changes: dict[str, Any], said: str) -> None:
     data = json.loads(to_json_text(saved().to_document()))
-    data["partial"].update(changes)
+    data["common_part"].update(changes)
     with pytest.raises(InputError, match=said):
         SavedCoupling.from_json(json.dumps(data))
 

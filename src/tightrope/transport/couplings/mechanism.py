@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
+from tightrope.documents.coupling import CommonPart
 from tightrope.errors import InputError
 from tightrope.numerics.arrays import Floats, Integers, numeric_array
 from tightrope.numerics.checks import check_non_negative, check_probability
@@ -257,22 +258,6 @@ MIN_DELTA = 1e-9
 """A smaller δ > 0 would be within the solver's tolerance."""
 
 
-@dataclass(frozen=True, slots=True)
-class CommonPart:
-    """All output distributions share a mass of at least 1 − ``delta``, and the proof that no cheaper ones do.
-
-    Any output distributions with such a common part – below the target if ``has_fixed_target`` – have a mean cost
-    Σ_s w_s loss_s ≥ ``lower``, for the ``weights`` w of the groups, which add up to 1. ``potentials`` [groups, m] are
-    those of ``CommonPartDual``.
-    """
-
-    delta: float
-    weights: tuple[float, ...]
-    potentials: tuple[tuple[float, ...], ...]
-    lower: float
-    has_fixed_target: bool
-
-
 def fit_common_part(
     laws: Mapping[LeastLossGroup, ExactDistribution],
     cost: Cost,
@@ -295,8 +280,14 @@ def fit_common_part(
         group: exact_plan(coupling_of_tiny_cost(law.float_masses, output.float_masses, cost).plan, law, output)
         for (group, law), output in zip(laws.items(), outputs, strict=True)
     }
-    potentials = tuple(tuple(row) for row in found.dual.v.tolist())
-    return common_target, plans, CommonPart(delta, tuple(weights), potentials, found.lower, target is not None)
+    certificate = CommonPart(
+        delta=delta,
+        weights=tuple(weights),
+        potentials=tuple(tuple(row) for row in found.dual.v.tolist()),
+        lower=found.lower,
+        fixed_target=target is not None,
+    )
+    return common_target, plans, certificate
 
 
 def plan_loss(plan: ExactPlan, cost: Cost, order: float) -> float:

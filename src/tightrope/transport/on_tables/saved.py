@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 
 from tightrope.documents.coupling import (
     AGAIN,
+    CommonPart,
     CouplingDocument,
     GroupColumn,
     GroupPart,
     Learning,
     Origin,
-    PartialPart,
     RowTable,
     read_coupling,
 )
@@ -32,7 +32,7 @@ from tightrope.numerics.distributions import check_probabilities
 from tightrope.randomness.alias_sampler import TOTAL
 from tightrope.tables.labels import Labels, Name
 from tightrope.transport.costs.costs import Cost
-from tightrope.transport.couplings.mechanism import CommonPart, CouplingMechanism, moves
+from tightrope.transport.couplings.mechanism import CouplingMechanism, moves
 from tightrope.transport.exact.plan import MAX_MISSING_MASS, ExactDistribution
 from tightrope.transport.exact.tables import GroupTables, RowTables, quantize_weights
 from tightrope.transport.guarantees.learned_distributions import learn_laws_privately
@@ -97,7 +97,7 @@ class SavedCoupling:
             stray=(f"{numerator:x}", f"{denominator:x}"),
             groups=tuple(parts),
             origin=self.origin,
-            partial=_partial_part(mechanism.common_part),
+            common_part=mechanism.common_part,
         )
 
     @classmethod
@@ -127,7 +127,7 @@ class SavedCoupling:
             loss,
             document.objective,
             Fraction(numerator, denominator),
-            common_part=_parse_partial_part(document.partial),
+            common_part=document.common_part,
         )
         check_recomputed(mechanism, cost)
         return cls(mechanism, support, document.group.column, metric, document.origin)
@@ -136,25 +136,6 @@ class SavedCoupling:
     def from_json(cls, text: str) -> Self:
         """Return the mechanism in a JSON text; raises ``InputError`` for invalid texts."""
         return cls.from_document(read_coupling(text))
-
-
-def _partial_part(common_part: CommonPart | None) -> PartialPart | None:
-    """Return the document's part for a partial coupling; None for others."""
-    if common_part is None:
-        return None
-    return PartialPart(
-        delta=common_part.delta,
-        weights=common_part.weights,
-        potentials=common_part.potentials,
-        lower=common_part.lower,
-        fixed_target=common_part.has_fixed_target,
-    )
-
-
-def _parse_partial_part(part: PartialPart | None) -> CommonPart | None:
-    if part is None:
-        return None
-    return CommonPart(part.delta, part.weights, part.potentials, part.lower, part.fixed_target)
 
 
 def _hex_texts(numbers: Iterable[int]) -> tuple[str, ...]:
@@ -226,7 +207,7 @@ def check_common_part(mechanism: CouplingMechanism, part: CommonPart, cost: Cost
     if not abs(math.fsum(part.weights) - 1) <= LOSS_TOLERANCE:
         raise _tampered_error("weights", part.weights, "fractions that add up to 1")
     laws = np.stack([law.float_masses for law in mechanism.groups.values()])
-    cap = mechanism.target.float_masses if part.has_fixed_target else None
+    cap = mechanism.target.float_masses if part.fixed_target else None
     proven = common_part_dual(laws, cost, shares, np.array(part.potentials), cap).lower_bound(part.delta)
     mean = math.fsum(share * mechanism.loss[group] for share, group in zip(part.weights, mechanism.groups, strict=True))
     if not part.lower <= min(proven, mean) + LOSS_TOLERANCE * cost.cost_upper_bound():
