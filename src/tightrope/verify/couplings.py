@@ -117,9 +117,10 @@ def coupling_claims(data: dict[str, Any]) -> list[Claim]:
             claims.append(limit_claim(name, float(difference), float(TARGET_TOLERANCE), difference <= TARGET_TOLERANCE))
         claims.append(_coupling_loss_claim(f"groups[{number}].loss", group, tables, distances, data["objective"]))
     if part is not None:
-        missing, delta = 1 - sum(common), part["delta"]
+        # The smaller of the decimal that is written and of the float that it is read as.
+        missing, delta = 1 - sum(common), float(part["delta"])
         name = "common_part.delta: mass that the output distributions do not share"
-        claims.append(limit_claim(name, float(missing), delta, missing <= Fraction(delta)))
+        claims.append(limit_claim(name, float(missing), delta, missing <= min(Fraction(delta), Fraction(repr(delta)))))
         claims += _lower_bound_claims(part, data, distances)
     claims.append(unchecked_claim("stray, objective", "how far values move: not a privacy claim"))
     claims.append(unchecked_claim("support, group.column, group.names", "names of points, columns and groups"))

@@ -86,6 +86,84 @@ def test_a_line_and_its_picture(run, data, tmp_path):
     assert set(shares(drawn, "age")) <= {10.0, 30.0, 50.0, 70.0, 90.0}
 
 
+def test_a_partial_coupling_from_fit_to_check(run, data, tmp_path):
+    """Less movement for a larger δ; the file is verified, and states what it hides."""
+    means, frontier = {}, tmp_path / "frontier.svg"
+    for delta in ("0", "0.05", "0.1"):
+        out = tmp_path / f"m{delta}.json"
+        words = ("couple", "fit", data, *AGES, "--delta", delta, "--frontier", frontier, "--out", out, "--force")
+        found = json.loads(run(*words, "--json").out)
+        means[delta] = sum(one["mean"] for one in found["groups"]) / 2
+        assert frontier.read_text(encoding="utf-8").startswith("<?xml")
+        assert frontier.stat().st_mode & 0o077 == 0
+        if delta == "0":
+            assert "delta" not in found
+            continue
+        assert found["delta"] == float(delta)
+        assert found["mean"] == pytest.approx(means[delta], abs=1e-12)
+        assert found["lower"] == pytest.approx(found["mean"], rel=1e-6)
+        assert found["lower"] <= found["mean"]
+        curve = found["frontier"]
+        assert curve[0]["mean"] == pytest.approx(means["0"], rel=1e-6)
+        assert [one["delta"] for one in curve] == sorted(one["delta"] for one in curve)
+        assert curve[-1]["mean"] == pytest.approx(0, abs=1e-9)
+    assert means["0.1"] < means["0.05"] < means["0"]
+    out = tmp_path / "m0.1.json"
+    checked = json.loads(run("couple", "check", out, "--json").out)
+    assert 0.09 < checked["known_exactly"]["total_variation"] <= checked["delta"] == 0.1
+    assert "CONFIRMED" in run("verify", out).out
+    printed = " ".join(run("couple", "check", out, "--samples", "100000").out.split())
+    assert "differ in total variation by at most 0.1 (epsilon 0, delta 0.1): at least 90 % of each group" in printed
+    assert "total variation 0.1 " in printed
+    sampled = json.loads(run("couple", "check", out, "--samples", "100000", "--json").out)["sampled"]
+    assert 0.1 < sampled["total_variation"] < 0.15
+    drawn = tmp_path / "drawn.parquet"
+    assert "2,000 rows" in run("couple", "apply", out, data, "--out", drawn).out
+    forged = json.loads(out.read_text(encoding="utf-8"))
+    forged["common_part"]["delta"] = 0.05
+    out.write_text(json.dumps(forged), encoding="utf-8")
+    run("couple", "check", out).refused_with("common part")
+    assert "REFUTED" in run("verify", out).out
+
+
+def test_what_a_partial_coupling_reports(run, data, tmp_path):
+    words = ("couple", "fit", data, *HOMES, "--delta", "0.1", "--report", tmp_path / "m.html", "--out", tmp_path / "m")
+    printed = " ".join(run(*words, "--plot", tmp_path / "m.png", "--frontier", tmp_path / "f.png").out.split())
+    assert "at least 90 % of each group have a common output distribution" in printed
+    assert f"Written: {tmp_path / 'f.png'}" in printed
+    page = (tmp_path / "m.html").read_text(encoding="utf-8")
+    assert "Values nearly independent of" in page
+    assert "55 %" in page
+    assert "All of them have the same output distribution" not in page
+
+
+def test_learned_privately_with_delta(run, data, tmp_path):
+    """The recorded guarantee includes the mechanism's δ."""
+    out = tmp_path / "m.json"
+    words = ("couple", "fit", data, *AGES, "--epsilon", "5", "--groups", "f,m", "--delta", "0.1", "--out", out)
+    learning = json.loads(run(*words, "--json").out)["origin"]["learning"]
+    assert all(bound["total_variation"] >= 0.1 for bound in learning["left"])
+    assert learning["left"][0]["delta"] >= 0.1
+    assert "CONFIRMED" in run("verify", out).out
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--delta", "1.5"), "delta"),
+        (("--delta", "1e-12"), "delta"),
+        (("--delta", "0.1", "--objective", "worst"), "objective"),
+        (("--frontier", "f.svg", "--objective", "worst"), "--frontier"),
+        (("--frontier", "f.xyz"), ".xyz"),
+        (("--frontier", "f.svg", "--plot", "f.svg"), "--frontier"),
+    ],
+)
+def test_what_is_refused_about_delta(run, data, tmp_path, words, said):
+    out = tmp_path / "m.json"
+    run("couple", "fit", data, *AGES, *words, "--out", out).refused_with(said)
+    assert not out.exists()
+
+
 def test_categories_and_public_laws(run, data, laws, tmp_path):
     out, drawn = tmp_path / "m.json", tmp_path / "drawn.parquet"
     words = ("couple", "fit", "--laws", laws, "--value", "home", "--group", "sex", "--target", "uniform", "--out", out)

@@ -138,6 +138,23 @@ def test_learned_laws_promise_the_smallest_total_variation_with_its_confidence()
     assert "with 95 % confidence" in said
 
 
+@pytest.mark.parametrize("delta", [1e-9, 0.1, 0.25, 0.5])
+def test_a_partial_coupling_states_what_delta_allows(delta: float) -> None:
+    support = Categories("shop", Labels.from_names(["a", "b", "c"]))
+    laws = {"north": [0.2, 0.3, 0.5], "south": [0.5, 0.4, 0.1]}
+    mechanism = CouplingMechanism.fit(laws, support.transport_cost(), delta=delta)
+    document = SavedCoupling(
+        mechanism, support, "district", "discrete", Origin.from_kind("public", "barycenter")
+    ).to_document()
+    said = document.explain()
+    success = (1 + Fraction(repr(delta))) / 2
+    assert success <= shown(said) <= success + Fraction(1, 1000)
+    assert "the same distribution in every group" not in said
+    # A private one states at least δ, whatever was recorded for its distributions.
+    learned = str(explain_coupling(Fraction(0), (0.0,), 0.95, "these", delta=delta))
+    assert shown(learned) >= success
+
+
 def test_exact_laws_lose_nothing_to_rounding() -> None:
     said = str(explain_coupling(Fraction(0), (), 0.0, "these"))
     assert said.startswith(

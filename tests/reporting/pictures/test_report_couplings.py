@@ -10,11 +10,12 @@ import pytest
 
 from tightrope.documents.coupling import Origin
 from tightrope.errors import InputError
-from tightrope.reporting.charts.plots import MOST_FLOWS, coupling_picture
+from tightrope.reporting.charts.plots import MOST_FLOWS, coupling_picture, delta_frontier_chart
 from tightrope.tables.labels import Axis, Labels
 from tightrope.transport.couplings.mechanism import CouplingMechanism
 from tightrope.transport.on_tables.saved import SavedCoupling
 from tightrope.transport.on_tables.supports import Categories, Cells, Support
+from tightrope.transport.solvers.barycenter import delta_frontier
 
 MAP = Cells((Axis("lat", 0, 3, 3), Axis("lon", -2, 2, 4)))
 
@@ -80,3 +81,36 @@ def test_six_groups_at_most_and_two_axes() -> None:
     assert "6 of 8" in figure.get_suptitle()
     with pytest.raises(InputError, match="one or two"):
         coupling_picture(saved(Cells((MAP.axes[0], MAP.axes[1], Axis("z", 0, 1, 2)))))
+
+
+def test_partial_couplings_show_each_group_its_own_outputs() -> None:
+    rng = np.random.default_rng(5)
+    laws = {name: rng.dirichlet(np.full(12, 0.5)) for name in "ab"}
+    mechanism = CouplingMechanism.fit(laws, MAP.transport_cost(), delta=0.2)
+    found = SavedCoupling(mechanism, MAP, "group", "cityblock", Origin.from_kind("table", "barycenter"))
+    shown = [np.asarray(axes.images[0].get_array()).ravel() for axes in coupling_picture(found).axes[2:4]]
+    for name, picture in zip("ab", shown, strict=True):
+        assert picture == pytest.approx(mechanism.output_law(name))
+    assert np.abs(shown[0] - shown[1]).sum() / 2 == pytest.approx(0.2, abs=1e-6)
+
+
+@pytest.mark.parametrize("max_points", [3, 100])
+def test_a_frontier_falls_from_the_coupling_to_nothing(max_points: int) -> None:
+    rng = np.random.default_rng(6)
+    laws = rng.dirichlet(np.full(12, 0.5), 2)
+    found = delta_frontier(laws, MAP.transport_cost(), max_points=max_points)
+    figure = delta_frontier_chart(found, unit="cells $of_1", delta=0.1)
+    deltas, costs = figure.axes[0].lines[0].get_data()
+    assert (np.diff(np.asarray(deltas)) > 0).all()
+    assert (np.diff(np.asarray(costs)) <= 1e-12).all()
+    assert np.asarray(costs)[0] == pytest.approx(found.points[0].cost)
+    assert np.asarray(costs)[-1] == pytest.approx(0, abs=1e-5)
+    point = figure.axes[0].lines[1].get_data()
+    assert np.asarray(point).ravel().tolist() == [0.1, found.cost_bounds(0.1)[1]]
+    assert drawn(figure).startswith(b"\x89PNG")
+
+
+def test_a_frontier_of_equal_groups_is_drawn() -> None:
+    same = np.full((2, 12), 1 / 12)
+    figure = delta_frontier_chart(delta_frontier(same, MAP.transport_cost()), unit="cells")
+    assert drawn(figure).startswith(b"\x89PNG")

@@ -22,7 +22,7 @@ from tightrope.tables.labels import Axis
 from tightrope.transport.costs.graphs import grid
 from tightrope.transport.costs.points import line
 from tightrope.transport.couplings.mechanism import CouplingMechanism
-from tightrope.transport.exact.plan import ExactDistribution, distributions_with_common_part
+from tightrope.transport.exact.plan import ExactDistribution, distributions_with_common_part, exact_delta
 from tightrope.transport.exact.tables import GroupTables
 from tightrope.transport.guarantees.distribution_checks import distribution_privacy
 from tightrope.transport.guarantees.learned_distributions import learn_laws, one_draw_from_samples
@@ -54,8 +54,8 @@ def test_no_two_outputs_differ_by_more_than_delta(
     outputs = [fitted.exact_output_law(name) for name in names]
     common = [fitted.target[y] for y in range(size)]
     assert all(sum(output) == 1 for output in outputs)
-    assert all(exact_variation(a, b) <= Fraction(delta) for a, b in combinations([*outputs, common], 2))
-    assert fitted.common_mass >= 1 - Fraction(delta)
+    assert all(exact_variation(a, b) <= exact_delta(delta) for a, b in combinations([*outputs, common], 2))
+    assert fitted.common_mass >= 1 - exact_delta(delta)
     assert fitted.delta == delta
     if with_target:
         assert common == [ExactDistribution.from_probabilities("t", target, size)[y] for y in range(size)]  # type: ignore[arg-type]
@@ -244,7 +244,8 @@ def test_integers_share_what_they_should(seed: int, delta: float) -> None:
     rests = rng.dirichlet(np.full(6, 0.3), 3) * delta * 0.9999
     for given_target in (None, target):
         mu, outputs = distributions_with_common_part(common, rests, delta, given_target)
-        shared = sum(min(*(output[y] for output in outputs), mu[y]) for y in range(6))
-        assert shared >= 1 - Fraction(delta) + Fraction(min(6, int(Fraction(delta) * 2**120)), 2**120)
+        limits = [mu.masses[y] * 2**120 // mu.total for y in range(6)]
+        shared = sum(min(limits[y], *(output.masses[y] for output in outputs)) for y in range(6))
+        assert Fraction(shared, 2**120) >= 1 - exact_delta(delta) + Fraction(6, 2**120)
         assert all(sum(output.masses) == output.total == 2**120 for output in outputs)
         assert min(min(output.masses) for output in outputs) >= 0

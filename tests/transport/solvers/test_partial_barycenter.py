@@ -204,6 +204,21 @@ def test_planted_potentials_prove_no_more() -> None:
         assert capped.lower_bound(0.2) <= least.cost + 1e-12
 
 
+@pytest.mark.parametrize("name", ["line", "places", "discrete", "path"])
+def test_two_groups_and_a_metric_are_partial_transport(name: str) -> None:
+    """min(w) times the least cost of moving all but a mass δ of one law to the other."""
+    cost, (first, second) = COSTS[name], laws(15, 2)
+    table = cost.to_matrix()
+    sums = np.vstack([np.kron(np.eye(7), np.ones((1, 7))), np.kron(np.ones((1, 7)), np.eye(7))])
+    for delta, weight in ((0.0, 0.5), (0.1, 0.2), (0.3, 0.9)):
+        moved = linprog(
+            table.ravel(), A_ub=sums, b_ub=np.concatenate([first, second]),
+            A_eq=np.ones((1, 49)), b_eq=[1 - delta], method="highs",
+        )  # fmt: skip
+        found = transport.partial_barycenter([first, second], cost, delta=delta, weights=[weight, 1 - weight])
+        assert found.cost == pytest.approx(min(weight, 1 - weight) * moved.fun, abs=1e-8 * float(table.max()))
+
+
 def test_a_group_without_weight_is_still_hidden() -> None:
     groups = np.array([[1.0, 0, 0], [0, 0, 1.0]])
     found = transport.partial_barycenter(groups, transport.line([0, 1, 2]), delta=0.25, weights=[1, 0])

@@ -12,7 +12,14 @@ import typer
 
 from tightrope.channels import Channel
 from tightrope.cli.couple.distributions import open_table_for_mechanism, read_distributions_csv
-from tightrope.cli.couple.fit import RELEASE_ONCE_TEXT, SHARING_TEXTS, error_text, print_learning
+from tightrope.cli.couple.fit import (
+    RELEASE_ONCE_TEXT,
+    SHARING_TEXTS,
+    delta_lines,
+    distance_from_target,
+    error_text,
+    print_learning,
+)
 from tightrope.cli.local.local import read_probability_matrix
 from tightrope.cli.options import AsJson
 from tightrope.cli.output import echo_lines, print_json, show_spinner
@@ -115,7 +122,10 @@ def check(
         _print_divergences("Largest difference between the outputs of two groups", results["measured"])
         return
     echo_lines(f"The file {SHARING_TEXTS[results['origin']['kind']]}.")
-    echo_lines(f"Recomputed: the output distributions equal the target{error_text(results['target_error'])}.")
+    if "delta" in results:
+        echo_lines("Recomputed from the weights, and from the proof of the least distance:", *delta_lines(results))
+    else:
+        echo_lines(f"Recomputed: the output distributions equal the target{error_text(results['target_error'])}.")
     _print_divergences(
         "Largest difference between the outputs of two groups, for the fitted distributions", results["known_exactly"]
     )
@@ -158,7 +168,7 @@ def _coupling_results(
 ) -> dict[str, Any]:
     """Return the results for a fitted coupling, and for the actual distributions or a sample size if given."""
     fitted = saved.mechanism
-    results = {
+    results: dict[str, Any] = {
         "kind": "coupling",
         "points": len(saved.support),
         "groups": [str(name) for name in fitted.groups],
@@ -166,9 +176,12 @@ def _coupling_results(
         "unit": saved.support.distance_unit(saved.metric),
         "objective": fitted.objective,
         "origin": plain_data(saved.origin),
-        "target_error": float(fitted.target_error),
+        **distance_from_target(fitted),
         "known_exactly": _largest_divergences(fitted, list(fitted.groups)),
     }
+    if fitted.delta > 0:  # exact, unlike the float above it
+        known = results["known_exactly"]
+        known["total_variation"] = min(known["total_variation"], fitted.delta)
     path, table = data
     if laws is not None and path is not None:
         raise InputError.from_text("--laws", "cannot be combined with --data; both give the actual distributions")

@@ -74,7 +74,7 @@ def _distributions_from_table(options: FitOptions, cells: Cells | None) -> Known
     if isinstance(points, str):
         raise InputError.from_text("--points", f"is required with --epsilon for categories; {NAMES_REQUIRED_REMEDY}")
     counts = count_points(table, points, population)
-    return private_laws_from_counts(counts, options.epsilon, person=options.privacy_unit)
+    return private_laws_from_counts(counts, options.epsilon, person=options.privacy_unit, mechanism_delta=options.delta)
 
 
 def _check_columns(options: FitOptions, table: Table) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -15,18 +17,24 @@ from tightrope.cli.couple.distributions import load_group_distributions
 from tightrope.cli.options import AsJson, Force, HtmlReport, check_picture_path, check_report_path
 from tightrope.cli.output import echo_lines, print_json, print_table, show_spinner, writable_folder, write_file
 from tightrope.documents.document import plain_data, to_json_text
-from tightrope.documents.numbers import UP, percent_text, significant_text, terminal_text, total_variation
+from tightrope.documents.numbers import DOWN, UP, percent_text, significant_text, terminal_text, total_variation
 from tightrope.errors import InputError
 from tightrope.reporting import Table, document_html
-from tightrope.reporting.charts.plots import coupling_picture
-from tightrope.transport.couplings.mechanism import CouplingMechanism, moves
+from tightrope.reporting.charts.plots import coupling_picture, delta_frontier_chart
+from tightrope.transport.couplings.mechanism import CouplingMechanism, check_delta, moves
 from tightrope.transport.on_tables.saved import KnownLaws, SavedCoupling, target_law
+from tightrope.transport.solvers.barycenter import DeltaFrontier, delta_frontier
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 FIT_EXAMPLE = """\b
-Examples: positions in 15 by 36 cells, wages in 30 bins, and categories with --epsilon:
+Examples: positions in 15 by 36 cells, wages in 30 bins (the second time with --delta), and categories with --epsilon:
   tightrope couple fit places.parquet --value latitude --value longitude --group size --grid 15x36
       --bounds -60,90 --bounds -180,180 --out mechanism.json
   tightrope couple fit people.parquet --value wage --group sex --bins 30 --bounds 0,30 --out mechanism.json
+  tightrope couple fit people.parquet --value wage --group sex --bins 30 --bounds 0,30 --delta 0.1
+      --frontier frontier.svg --out mechanism.json
   tightrope couple fit visits.parquet --value shop --group district --points a,b,c --groups north,south
       --epsilon 1 --privacy-unit user_id --out mechanism.json
 """
@@ -90,6 +98,20 @@ Target = Annotated[
         "group.",
     ),
 ]
+Delta = Annotated[
+    float,
+    typer.Option(
+        metavar="D",
+        help="Move all but this mass of each group to a common distribution, so that values move less: outputs of two "
+        "groups then differ in total variation by at most D.",
+    ),
+]
+FrontierPath = Annotated[
+    Path | None,
+    typer.Option(
+        "--frontier", metavar="FILE", help="Draw the least mean distance for every --delta (.png, .svg or .pdf)."
+    ),
+]
 Epsilon = Annotated[
     float | None,
     typer.Option(metavar="E", help="Estimate the group distributions with epsilon-DP, for example 1."),
@@ -128,11 +150,13 @@ class FitOptions:
     metric: Metric = None
     objective: Objective = "expected"
     target: Target = "barycenter"
+    delta: Delta = 0.0
     epsilon: Epsilon = None
     privacy_unit: PrivacyUnitColumn = None
     laws: DistributionsPath = None
     table: TableName = None
     plot: PicturePath = None
+    frontier: FrontierPath = None
     report: HtmlReport = None
     force: Force = False
     as_json: AsJson = False
@@ -141,8 +165,9 @@ class FitOptions:
 def fit(options: FitOptions) -> None:
     """Fit a coupling that hides group membership.
 
-    The mechanism gives every group the same output distribution at minimal transport cost. Without --epsilon, the
-    output file contains the exact group distributions of the table: keep it secret.
+    The mechanism gives every group the same output distribution at minimal transport cost; with --delta, all but this
+    mass of each group gets a common one, at a smaller cost. Without --epsilon, the output file contains the exact group
+    distributions of the table: keep it secret.
     """
     _check_files(options)
     with show_spinner("Counting ..."):
@@ -152,34 +177,57 @@ def fit(options: FitOptions) -> None:
         metric = fit_data.support.default_metric if options.metric is None else options.metric
         objective: Any = options.objective  # checked by fit
         cost, target = fit_data.support.transport_cost(metric), target_law(fit_data, options.target)
-        fitted = CouplingMechanism.fit(fit_data.laws, cost, target=target, objective=objective)
+        fitted = CouplingMechanism.fit(fit_data.laws, cost, target=target, objective=objective, delta=options.delta)
         origin = fit_data.stated_origin(options.target)
         saved = SavedCoupling(fitted, fit_data.support, options.group, metric, origin)
     seconds = time.perf_counter() - started
+    frontier = None
+    if options.frontier is not None:
+        with show_spinner("Computing the frontier ..."):
+            frontier = delta_frontier(list(fit_data.laws.values()), cost, target=target)
     groups: list[dict[str, Any]] = []
     for name in fitted.groups:
         distances = moves(fitted, name, cost)
         texts = {"group": str(name), "mean": distances.mean, "largest": distances.largest, "kept": distances.kept}
         groups.append(texts)
     # These are the printed results and, with "out", those of --json.
-    data = {
+    data: dict[str, Any] = {
         "points": len(saved.support),
         "unit": saved.support.distance_unit(saved.metric),
         "metric": saved.metric,
         "objective": fitted.objective,
         "groups": groups,
-        "target_error": float(fitted.target_error),
+        **distance_from_target(fitted),
         "seconds": seconds,
         "origin": plain_data(saved.origin),
     }
+    if frontier is not None:
+        data["frontier"] = [{"delta": one.delta, "mean": one.cost, "lower": one.lower} for one in frontier.points]
+    write_result_files(saved, frontier, data, options)
+    if options.as_json:
+        print_json({**data, "out": str(options.out)})
+    else:
+        _print_result(data, options, fit_data)
+
+
+def write_result_files(
+    saved: SavedCoupling, frontier: DeltaFrontier | None, data: Mapping[str, Any], options: FitOptions
+) -> None:
+    """Write the mechanism, its pictures and its report."""
     # Files that reveal the table's distributions are readable only to their owner.
     previous_mask = os.umask(0)
-    os.umask(previous_mask | DENIED_PERMISSIONS if fit_data.kind == "table" else previous_mask)
+    os.umask(previous_mask | DENIED_PERMISSIONS if saved.origin.kind == "table" else previous_mask)
     try:
         write_file(options.out, to_json_text(saved.to_document()))
         if options.plot is not None:
             with show_spinner("Plotting ..."):
-                draw_picture(saved, options.plot)
+                draw_picture("--plot", options.plot, partial(coupling_picture, saved))
+        if options.frontier is not None and frontier is not None:
+            draw_picture(
+                "--frontier",
+                options.frontier,
+                partial(delta_frontier_chart, frontier, unit=data["unit"], delta=saved.mechanism.delta),
+            )
         if options.report is not None:
             caption = f"Distance between input and output, in {data['unit']} ({data['metric']})"
             write_file(
@@ -191,21 +239,35 @@ def fit(options: FitOptions) -> None:
             )
     finally:
         os.umask(previous_mask)
-    if options.as_json:
-        print_json({**data, "out": str(options.out)})
-    else:
-        _print_result(data, options, fit_data)
+
+
+def distance_from_target(fitted: CouplingMechanism) -> dict[str, float]:
+    """Return how far output distributions are from the target: an error, or δ with both sides of its cost."""
+    if fitted.common_part is None:
+        return {"target_error": float(fitted.target_error)}
+    weights = zip(fitted.common_part.weights, fitted.loss.values(), strict=True)
+    mean = math.fsum(weight * loss for weight, loss in weights)
+    return {"delta": fitted.delta, "mean": mean, "lower": min(mean, fitted.common_part.lower)}
 
 
 def _check_files(options: FitOptions) -> None:
     """Raise ``InputError`` if a file could not be written, or would replace an input or an existing mechanism.
 
-    Called before any budget is spent.
+    Also for a wrong --delta. Called before any budget is spent.
     """
+    check_delta(options.delta, options.objective)
     check_picture_path(options.plot)
+    check_picture_path(options.frontier)
+    if options.frontier is not None and options.objective != "expected":
+        raise InputError.from_text("--frontier", "is the least mean distance; leave out --objective")
     check_report_path(options.report, replace=options.force)
     inputs = [path.resolve() for path in (options.data, options.laws) if path is not None]
-    paths = {"--out": options.out, "--plot": options.plot, "--report": options.report}
+    paths = {
+        "--out": options.out,
+        "--plot": options.plot,
+        "--frontier": options.frontier,
+        "--report": options.report,
+    }
     outputs = {name: path for name, path in paths.items() if path is not None}
     for name, path in outputs.items():
         if path.is_dir():
@@ -248,16 +310,31 @@ def _print_result(data: Mapping[str, Any], options: FitOptions, fit_data: KnownL
     is_line = len(options.value) == 1 and data["metric"] in ("cityblock", "euclidean", "chebyshev")
     metric = "absolute differences" if is_line else data["metric"]
     echo_lines(f"\nDistances: {data['unit']} ({metric}).")
-    echo_lines(f"The output distribution of every group equals the target{error_text(data['target_error'])}.")
+    if "delta" in data:
+        echo_lines(*delta_lines(data))
+        mean, lower = terminal_text(data["mean"], 6, UP), terminal_text(data["lower"], 6, DOWN)
+        echo_lines(f"Mean distance over groups: {mean}; at least {lower} if outputs have this much in common.")
+    else:
+        echo_lines(f"The output distribution of every group equals the target{error_text(data['target_error'])}.")
     print_learning(data["origin"])
     if data["seconds"] >= MIN_PRINTED_SECONDS:
         echo_lines(f"Fitted in {data['seconds']:.1f} s.")
     echo_lines(f"Written: {options.out}. The file itself {SHARING_TEXTS[data['origin']['kind']]}.")
-    if options.plot is not None:
-        echo_lines(f"Written: {options.plot}")
+    for picture in (options.plot, options.frontier):
+        if picture is not None:
+            echo_lines(f"Written: {picture}")
     if options.report is not None:
         echo_lines(f"Written: {options.report}. It contains the mechanism file.")
     echo_lines(RELEASE_ONCE_TEXT)
+
+
+def delta_lines(data: Mapping[str, Any]) -> tuple[str, str]:
+    """Return the guarantee of a partial coupling in words."""
+    delta = terminal_text(data["delta"], 6, UP)
+    return (
+        f"The outputs of any two groups differ in total variation by at most {delta} (epsilon 0, delta {delta}):",
+        f"at least {percent_text(1 - data['delta'], DOWN)} of each group have a common output distribution.",
+    )
 
 
 def error_text(target_error: float) -> str:
@@ -303,10 +380,10 @@ def print_learning(origin: Mapping[str, Any]) -> None:
             echo_lines(f"  epsilon {epsilon}, delta {delta}")
 
 
-def draw_picture(coupling: SavedCoupling, picture: Path) -> None:
-    """Draw the distributions before and after into a file."""
+def draw_picture(option: str, picture: Path, draw: Callable[[], Figure]) -> None:
+    """Draw a figure into a file."""
     try:
         picture.unlink(missing_ok=True)  # a new file gets its own permissions instead of those of the old one
-        coupling_picture(coupling).savefig(picture, dpi=150)
+        draw().savefig(picture, dpi=150)
     except OSError as error:
-        raise InputError.from_text(f"--plot {picture}", f"cannot be written ({error.strerror})") from None
+        raise InputError.from_text(f"{option} {picture}", f"cannot be written ({error.strerror})") from None

@@ -33,8 +33,12 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from tightrope.noise.compare import Frontier, FrontierPoint, GaussianPrice
+    from tightrope.transport.solvers.barycenter import DeltaFrontier
 
 MOST_GROUPS = 60
+CURVE_POINTS = 201
+NEGLIGIBLE_DISTANCE = 1e-6
+"""A frontier ends where at most this part of its largest distance is left."""
 INK, ACCENT, QUIET = "#1c2430", "#17627f", "#76808c"
 
 
@@ -271,6 +275,28 @@ def attack_curve(false_positive: Floats, true_positive: Floats, claimed: Sequenc
     return figure
 
 
+def delta_frontier_chart(found: DeltaFrontier, *, unit: str, delta: float = 0.0) -> Figure:
+    """Plot the least mean distance of a partial coupling against δ, with the point of one ``delta``.
+
+    The line is attained by mechanisms; the shade reaches down to the proven lower bound. It ends at the δ from which
+    values stay as they are. Raises MissingExtraError without matplotlib.
+    """
+    figure, axes = _new_axes(
+        4.6, 3.6, "total variation between groups (δ)", f"mean distance\n({_escape_mathtext(unit)})"
+    )
+    costs = [point.cost for point in found.points]
+    negligible = NEGLIGIBLE_DISTANCE * (costs[0] - costs[-1])
+    end = next(point.delta for point in found.points if point.cost - costs[-1] <= negligible)
+    deltas = np.union1d(np.linspace(0.0, end or 1.0, CURVE_POINTS), [point.delta for point in found.points])
+    deltas = deltas[deltas <= (end or 1.0)]
+    lower, upper = zip(*map(found.cost_bounds, deltas.tolist()), strict=True)
+    axes.fill_between(deltas, lower, upper, color=ACCENT, alpha=0.25, linewidth=0)
+    axes.plot(deltas, upper, color=ACCENT, linewidth=1.6)
+    axes.plot([delta], [found.cost_bounds(delta)[1]], color=AFTER, marker="o", markersize=5, clip_on=False)
+    axes.set(xlim=(0, None), ylim=(0, None))
+    return figure
+
+
 # Figures of a coupling: each group before, all groups after, and the flow of mass.
 #
 # A figure shows the groups' distributions: it is as secret as they are.
@@ -311,19 +337,19 @@ def _draw_group_panels(saved: SavedCoupling, draw: Callable[[Axes, Any], None], 
 
 
 def _draw_group_maps(saved: SavedCoupling, cells: Cells) -> Figure:
-    """Draw each group above, and below it the common target with the heaviest flows."""
+    """Draw each group above, and below it its outputs with the heaviest flows."""
     from matplotlib.colors import PowerNorm, to_rgba
 
     broad = 4.6 if len(_drawn_groups(saved)) <= 3 else 3.4
     figure, axes = _new_group_figure(
         saved, 2, (broad, broad * min(max(_height_to_width(cells), 0.3), 2.0) * 0.95 + 0.1)
     )
-    target = saved.mechanism.target.float_masses
     laws = {name: saved.mechanism.groups[name].float_masses for name in _drawn_groups(saved)}
-    scale = PowerNorm(0.5, 0, max(float(target.max()), *(float(law.max()) for law in laws.values())))
+    outputs = {name: output_masses(saved, name) for name in laws}
+    scale = PowerNorm(0.5, 0, max(float(law.max()) for law in (*laws.values(), *outputs.values())))
     for (name, law), above, below in zip(laws.items(), *axes, strict=True):
         image = _draw_distribution_map(above, cells, law, scale)
-        _draw_distribution_map(below, cells, target, scale)
+        _draw_distribution_map(below, cells, outputs[name], scale)
         # The heaviest flows between different cells, the heavier the darker.
         starts, ends, shares = plan_entries(saved.mechanism, name)
         moved = np.flatnonzero(starts != ends)
@@ -340,6 +366,12 @@ def _draw_group_maps(saved: SavedCoupling, cells: Cells) -> Figure:
         row[0].set_ylabel(f"{when}\n{_escape_mathtext(cells.column_names[0])}", color=INK)
     figure.colorbar(image, ax=axes, label="share of the group", shrink=0.8, aspect=30)
     return figure
+
+
+def output_masses(saved: SavedCoupling, name: Any) -> Floats:
+    """Return the distribution of a group's outputs: the target, unless the coupling is partial."""
+    mechanism = saved.mechanism
+    return mechanism.target.float_masses if mechanism.common_part is None else mechanism.output_law(name)
 
 
 def _height_to_width(cells: Cells) -> float:
@@ -365,21 +397,21 @@ def _draw_distribution_map(panel: Axes, cells: Cells, law: Floats, scale: Any) -
 
 
 def _draw_histogram(saved: SavedCoupling, axis: Axis, panel: Axes, name: Any) -> None:
-    """Draw the group's distribution as bars, the common target as a line, in shares of people."""
+    """Draw the group's distribution as bars, its outputs as a line, in shares of people."""
     edges = axis.lower + np.arange(axis.cells + 1) * axis.cell_width
     panel.stairs(saved.mechanism.groups[name].float_masses, edges, fill=True, color=ACCENT, alpha=0.35, label="before")
-    panel.stairs(saved.mechanism.target.float_masses, edges, color=AFTER, linewidth=1.6, label="after")
+    panel.stairs(output_masses(saved, name), edges, color=AFTER, linewidth=1.6, label="after")
     panel.set_xlabel(_escape_mathtext(axis.column), color=INK)
     panel.set_ylabel("share of the group", color=INK)
 
 
 def _draw_category_bars(saved: SavedCoupling, panel: Axes, name: Any) -> None:
     """Draw the categories that are most frequent after the coupling, before and after."""
-    law, target = saved.mechanism.groups[name].float_masses, saved.mechanism.target.float_masses
-    order = np.argsort(-target, kind="stable")[:MOST_BARS]
+    law, output = saved.mechanism.groups[name].float_masses, output_masses(saved, name)
+    order = np.argsort(-saved.mechanism.target.float_masses, kind="stable")[:MOST_BARS]
     places = np.arange(len(order))
     panel.barh(places - 0.2, law[order], 0.38, color=ACCENT, alpha=0.5, label="before")
-    panel.barh(places + 0.2, target[order], 0.38, color=AFTER, label="after")
+    panel.barh(places + 0.2, output[order], 0.38, color=AFTER, label="after")
     panel.set_yticks(places, [_escape_mathtext(str(saved.support.point_names[place])) for place in order])
     panel.set_xlabel("share of the group", color=INK)
     panel.set_ylim(len(order) - 0.4, -0.6)

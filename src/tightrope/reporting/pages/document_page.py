@@ -38,6 +38,10 @@ COUPLING_VERIFIED = (
     "For every group it computes the output distribution exactly and compares it with the target. It cannot check that "
     "values have the distributions in the document."
 )
+PARTIAL_VERIFIED = (
+    "It computes the output distributions exactly, compares what they share with the stated mass, and recomputes the "
+    "lower bound on the mean distance. It cannot check that values have the distributions in the document."
+)
 COUPLING_LIMITS = (
     ("It hides the group, not the person.", "An output can still identify a person, for example by a rare value."),
     (
@@ -71,12 +75,17 @@ def coupling_view(document: CouplingDocument, points: Points, tables: Sequence[T
     column = escape_control_chars(document.group.column)
     distances = Table("Each group", (column, f"{kind.capitalize()} distance", "Number of sampling tables"), rows)
     largest = max((group.loss for group in document.groups), default=0.0)
+    part = document.common_part
+    title, alike = f"Values independent of “{column}”", "All of them have the same output distribution."
+    if part is not None:
+        shared = percent_text(1 - part.delta, DOWN)
+        title, alike = f"Values nearly independent of “{column}”", f"They share at least {shared} of their outputs."
     return DocumentPage(
         kind="Coupling",
-        title=f"Values independent of “{column}”",
+        title=title,
         explained=document.explanation_parts,
         cards=(
-            Card("Groups", "", f"{len(document.groups):,}", "All of them have the same output distribution."),
+            Card("Groups", "", f"{len(document.groups):,}", alike),
             Card("Points", "", f"{places:,}", f"Distances: {escape_control_chars(document.support.metric)}."),
             Card(
                 "Distance",
@@ -100,9 +109,11 @@ def coupling_view(document: CouplingDocument, points: Points, tables: Sequence[T
             ),
             *attack,
         ),
-        method=method.MethodAppendix.from_statements([method.COUPLED, method.WHAT_IS_LEFT]),
+        method=method.MethodAppendix.from_statements(
+            [method.COUPLED if part is None else method.PARTIALLY_COUPLED, method.WHAT_IS_LEFT]
+        ),
         embedded_files=(document_file(document, "mechanism.json", "all weights that are sampled from"),),
-        verified=COUPLING_VERIFIED,
+        verified=COUPLING_VERIFIED if part is None else PARTIAL_VERIFIED,
         limits=COUPLING_LIMITS,
         secret=document.origin.kind == "table",
     )
@@ -129,6 +140,12 @@ def _coupling_facts(document: CouplingDocument) -> tuple[tuple[str, str], ...]:
         ("Target", escape_control_chars(document.origin.target)),
         ("Distributions", LAWS[document.origin.kind]),
     ]
+    if document.common_part is not None:
+        delta, lower = document.common_part.delta, document.common_part.lower
+        found += [
+            ("Total variation between groups (δ)", significant_text(delta, 6, UP)),
+            ("Least mean distance over groups with this δ", significant_text(lower, 6, DOWN)),
+        ]
     if learned is not None:
         found += [
             ("ε spent on learning", significant_text(learned.epsilon, 6, UP)),
@@ -149,8 +166,11 @@ def _distribution_tables(document: CouplingDocument) -> tuple[Table, ...]:
         return ()
     columns = [_mass_percentages(group.law) for group in document.groups] + [_mass_percentages(document.target)]
     rows = [[escape_control_chars(name), *parts] for name, *parts in zip(support.names, *columns, strict=True)]
-    heads = (escape_control_chars(support.column), *map(escape_control_chars, document.group.names), "After")
-    return (Table("Distribution of each group before, and of all groups after", heads, rows),)
+    caption, after = "Distribution of each group before, and of all groups after", "After"
+    if document.common_part is not None:
+        caption, after = "Distribution of each group before, and of the target, which outputs share", "Target"
+    heads = (escape_control_chars(support.column), *map(escape_control_chars, document.group.names), after)
+    return (Table(caption, heads, rows),)
 
 
 def _mass_percentages(masses: Sequence[str]) -> list[str]:

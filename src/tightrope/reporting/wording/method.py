@@ -170,6 +170,14 @@ COUPLED = Statement(
     "chosen; a dual proof of this was checked when it was fitted.",
     ("KM",),
 )
+PARTIALLY_COUPLED = Statement(
+    "partial coupling",
+    "The mechanism",
+    "In group s with distribution λ over the points x, the output is y with probability K(y | x). The output "
+    "distributions of all groups share a mass of at least 1 − δ, so any two of them differ in total variation by at "
+    "most δ. Of all such K, one with the smallest mean distance d was chosen; the document has a dual proof of this.",
+    ("KM",),
+)
 WHAT_IS_LEFT = Statement(
     "alike",
     "What is left",

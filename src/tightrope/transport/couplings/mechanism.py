@@ -258,6 +258,19 @@ MIN_DELTA = 1e-9
 """A smaller δ > 0 would be within the solver's tolerance."""
 
 
+def check_delta(delta: float, objective: str) -> float:
+    """Return a δ of 0 or from 1e−9 to 1 − 1e−9.
+
+    Raises ``InputError`` for others, and for δ > 0 with another objective than "expected".
+    """
+    checked = check_probability("delta", delta)
+    if checked != 0 and not MIN_DELTA <= checked <= 1 - MIN_DELTA:
+        raise InputError("delta", delta, f"0, or between {MIN_DELTA:g} and 1 - {MIN_DELTA:g}")
+    if checked != 0 and objective != "expected":
+        raise InputError("objective", objective, "'expected' for a delta > 0", "or leave out delta")
+    return checked
+
+
 def fit_common_part(
     laws: Mapping[LeastLossGroup, ExactDistribution],
     cost: Cost,
@@ -268,10 +281,8 @@ def fit_common_part(
 ) -> tuple[ExactDistribution, dict[LeastLossGroup, ExactPlan], CommonPart]:
     """Return the target, a coupling of each group with its output distribution, and the certificate.
 
-    The target is by default the common part, divided by its mass. Raises ``InputError`` for a δ too close to 0 or 1.
+    The target is by default the common part, divided by its mass.
     """
-    if not MIN_DELTA <= delta <= 1 - MIN_DELTA:
-        raise InputError("delta", delta, f"0, or between {MIN_DELTA:g} and 1 - {MIN_DELTA:g}")
     float_laws = [law.float_masses for law in laws.values()]
     float_target = None if target is None else target.float_masses
     found = partial_barycenter(float_laws, cost, delta=delta, target=float_target, weights=weights)
@@ -374,16 +385,15 @@ class CouplingMechanism:
         checked_cost = as_cost(cost)
         laws, order = parse_group_laws(groups, checked_cost.matrix_shape[0]), wasserstein_order(objective)
         shares, common_part = normalize_group_weights(laws, weights), None
-        if check_probability("delta", delta) == 0:
+        checked_delta = check_delta(delta, objective)
+        if checked_delta == 0:
             common_target = resolve_target(target, laws, checked_cost, shares)
             plans = {group: optimal_plan(law, common_target, checked_cost, order) for group, law in laws.items()}
         else:
-            if order != 1:
-                raise InputError("objective", objective, "'expected' for a delta > 0", "or leave out delta")
             is_free = target is None or (isinstance(target, str) and target == "barycenter")
             fixed_target = None if is_free else resolve_target(target, laws, checked_cost, shares)
             common_target, plans, common_part = fit_common_part(
-                laws, checked_cost, delta=float(delta), weights=shares, target=fixed_target
+                laws, checked_cost, delta=checked_delta, weights=shares, target=fixed_target
             )
         loss = {group: plan_loss(plan, checked_cost, order) for group, plan in plans.items()}
         tables = {group: plan_tables(plan, laws[group], common_target) for group, plan in plans.items()}

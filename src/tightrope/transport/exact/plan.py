@@ -281,6 +281,15 @@ COMMON_PART_BITS = 120
 """These distributions are integers over 2¹²⁰."""
 
 
+def exact_delta(delta: float) -> Fraction:
+    """Return the smaller of the float's exact value and the decimal that it is written as.
+
+    >>> exact_delta(0.1) == Fraction(1, 10) < Fraction(0.1), exact_delta(0.3) == Fraction(0.3) < Fraction(3, 10)
+    (True, True)
+    """
+    return min(Fraction(delta), Fraction(repr(float(delta))))
+
+
 def distributions_with_common_part(
     common: Floats, rests: Floats, delta: float, target: ExactDistribution | None
 ) -> tuple[ExactDistribution, list[ExactDistribution]]:
@@ -296,7 +305,7 @@ def distributions_with_common_part(
     (2, True)
     """
     total = 1 << COMMON_PART_BITS
-    shared_mass = min(total, total - int(Fraction(delta) * total) + len(common))
+    shared_mass = min(total, total - int(exact_delta(delta) * total) + len(common))
     limits = [total] * len(common) if target is None else [mass * total // target.total for mass in target.masses]
     shared = _integers_with_sum(common, shared_mass, limits)
     remainders = [_integers_with_sum(rest, total - shared_mass, [total] * len(common)) for rest in rests]

@@ -33,7 +33,7 @@ from tightrope.randomness.alias_sampler import TOTAL
 from tightrope.tables.labels import Labels, Name
 from tightrope.transport.costs.costs import Cost
 from tightrope.transport.couplings.mechanism import CouplingMechanism, moves
-from tightrope.transport.exact.plan import MAX_MISSING_MASS, ExactDistribution
+from tightrope.transport.exact.plan import MAX_MISSING_MASS, ExactDistribution, exact_delta
 from tightrope.transport.exact.tables import GroupTables, RowTables, quantize_weights
 from tightrope.transport.guarantees.learned_distributions import learn_laws_privately
 from tightrope.transport.on_tables.supports import Categories, Counts, Support, support_from_document
@@ -201,7 +201,7 @@ def check_recomputed(mechanism: CouplingMechanism, cost: Cost) -> None:
 def check_common_part(mechanism: CouplingMechanism, part: CommonPart, cost: Cost) -> None:
     """Raise ``InputError`` unless the outputs share a mass of 1 − δ, exactly, and the potentials prove ``lower``."""
     missing = 1 - mechanism.common_mass
-    if not missing <= Fraction(part.delta):
+    if not missing <= exact_delta(part.delta):
         raise _tampered_error("common part of the output laws", f"1 - {float(missing)!r}", f"at least 1 - {part.delta}")
     shares = np.array(part.weights)
     if not abs(math.fsum(part.weights) - 1) <= LOSS_TOLERANCE:

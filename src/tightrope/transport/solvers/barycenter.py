@@ -348,7 +348,8 @@ def _remove_rounding(masses: Floats, total: float, cap: Floats | None) -> Floats
     free = cleaned if cap is None or missing < 0 else cap - cleaned
     if not float(free.sum()) > 0:
         free = np.ones(len(masses)) if cap is None else cap
-    return np.maximum(cleaned + missing * (free / free.sum()), 0.0)
+    scaled: Floats = cleaned + missing * (free / free.sum())
+    return np.where(scaled > 0, scaled, 0.0)
 
 
 def common_part_dual(groups: Floats, cost: Cost, shares: Floats, v: Floats, cap: Floats | None) -> CommonPartDual:
