@@ -101,27 +101,17 @@ def coupling_claims(data: dict[str, Any]) -> list[Claim]:
     is_learned, is_private = data["origin"]["learning"] is not None, data["origin"]["kind"] == "private"
     claims.append(equality_claim("origin: learned exactly if private", is_learned, is_private))
     distances = PointDistances.from_support(data["support"])
-    part, common = data.get("common_part"), list(target)
+    outputs = []
     for number, group in enumerate(groups):
         tables = []
         for table in group["tables"]:
             if len(set(table["outcomes"])) != len(table["outcomes"]):
                 raise BrokenError("a point occurs twice in one table")
             tables.append(dict(zip(table["outcomes"], (int(weight, 16) for weight in table["weights"]), strict=True)))
-        output = output_distribution(group, tables, points)
-        common = [min(parts) for parts in zip(common, output, strict=True)]
+        outputs.append(output_distribution(group, tables, points))
         claims += _group_claims(f"groups[{number}]", group, tables, target)
-        if part is None:
-            difference = max(abs(a - b) for a, b in zip(output, target, strict=True))
-            name = f"groups[{number}]: its output distribution is the target"
-            claims.append(limit_claim(name, float(difference), float(TARGET_TOLERANCE), difference <= TARGET_TOLERANCE))
         claims.append(_coupling_loss_claim(f"groups[{number}].loss", group, tables, distances, data["objective"]))
-    if part is not None:
-        # The smaller of the decimal that is written and of the float that it is read as.
-        missing, delta = 1 - sum(common), float(part["delta"])
-        name = "common_part.delta: mass that the output distributions do not share"
-        claims.append(limit_claim(name, float(missing), delta, missing <= min(Fraction(delta), Fraction(repr(delta)))))
-        claims += _lower_bound_claims(part, data, distances)
+    claims += output_claims(data, outputs, target, distances)
     claims.append(unchecked_claim("stray, objective", "how far values move: not a privacy claim"))
     claims.append(unchecked_claim("support, group.column, group.names", "names of points, columns and groups"))
     return [*claims, unchecked_claim("origin", "the origin of the distributions, which cannot be recomputed")]
@@ -203,21 +193,42 @@ def output_distribution(group: dict[str, Any], tables: list[dict[int, int]], poi
     return output
 
 
-def _lower_bound_claims(part: dict[str, Any], data: dict[str, Any], distances: PointDistances) -> Iterator[Claim]:
-    """Check that potentials v prove the lower bound, and that the losses do not fall below it.
-
-    Σ_s Σ_x λ_s(x) min_y (w_s d(x, y) − v_s(y)) + min_ν Σ_y ν(y) Σ_s v_s(y), ν of mass 1 − δ, below a fixed target.
-    """
-    weights, potentials, groups = part["weights"], part["potentials"], data["groups"]
-    target = [float(mass) for mass in normalized_masses(data["target"])]
-    shapes = [len(weights), len(potentials), *(len(row) for row in potentials)]
+def output_claims(
+    data: dict[str, Any], outputs: list[list[Fraction]], target: list[Fraction], distances: PointDistances
+) -> Iterator[Claim]:
+    """Check that outputs have the target distribution, or a common part with it; then also the proof of its cost."""
+    part, groups = data.get("common_part"), data["groups"]
+    if part is None:
+        for number, output in enumerate(outputs):
+            difference = max(abs(a - b) for a, b in zip(output, target, strict=True))
+            name = f"groups[{number}]: its output distribution is the target"
+            yield limit_claim(name, float(difference), float(TARGET_TOLERANCE), difference <= TARGET_TOLERANCE)
+        return
+    # δ is the smaller of the decimal that is written and of the float that it is read as.
+    missing, delta = 1 - sum(map(min, target, *outputs)), float(part["delta"])
+    name = "common_part.delta: mass that the output distributions do not share"
+    yield limit_claim(name, float(missing), delta, missing <= min(Fraction(delta), Fraction(repr(delta))))
+    shapes = [len(part["weights"]), len(part["potentials"]), *map(len, part["potentials"])]
     yield equality_claim("common_part: sizes", shapes, [len(groups), len(groups), *(len(target) for _ in groups)])
-    yield equality_claim("common_part.weights add up to 1", abs(math.fsum(weights) - 1) <= LOSS_TOLERANCE, True)
+    yield equality_claim("common_part.weights add up to 1", abs(math.fsum(part["weights"]) - 1) <= LOSS_TOLERANCE, True)
     yield equality_claim("common_part: the objective is the mean", data["objective"], "expected")
     if len(groups) * len(target) ** 2 > MAX_DRAW_WEIGHTS:
         reason = "how small the distance is: not a privacy claim, and too many pairs of points"
         yield unchecked_claim("common_part.lower", reason)
         return
+    proven = least_mean_distance(part, groups, target, distances)
+    holds = part["lower"] <= proven + LOSS_TOLERANCE * distances.largest
+    yield limit_claim("common_part.lower: least mean distance", part["lower"], f"{proven:.12g}", holds)
+
+
+def least_mean_distance(
+    part: dict[str, Any], groups: list[dict[str, Any]], target: list[Fraction], distances: PointDistances
+) -> float:
+    """Return the lower bound that potentials v prove, at most the mean of the losses.
+
+    Σ_s Σ_x λ_s(x) min_y (w_s d(x, y) − v_s(y)) + min_ν Σ_y ν(y) Σ_s v_s(y), ν of mass 1 − δ, below a fixed target.
+    """
+    weights, potentials = part["weights"], part["potentials"]
     terms = []
     for weight, row, group in zip(weights, potentials, groups, strict=True):
         for x, mass in with_time_checks(enumerate(normalized_masses(group["law"]))):
@@ -227,13 +238,11 @@ def _lower_bound_claims(part: dict[str, Any], data: dict[str, Any], distances: P
                 terms.append(float(mass) * min(moved))
     missing = 1 - float(part["delta"])
     for price, y in sorted((sum(column), y) for y, column in enumerate(zip(*potentials, strict=True))):
-        used = min(missing, target[y]) if part["fixed_target"] else missing
+        used = min(missing, float(target[y])) if part["fixed_target"] else missing
         terms.append(used * price)
         missing -= used
     mean = math.fsum(weight * group["loss"] for weight, group in zip(weights, groups, strict=True))
-    proven = min(math.fsum(terms), mean)
-    holds = part["lower"] <= proven + LOSS_TOLERANCE * distances.largest
-    yield limit_claim("common_part.lower: least mean distance", part["lower"], f"{proven:.12g}", holds)
+    return min(math.fsum(terms), mean)
 
 
 def _group_claims(

@@ -122,10 +122,7 @@ def check(
         _print_divergences("Largest difference between the outputs of two groups", results["measured"])
         return
     echo_lines(f"The file {SHARING_TEXTS[results['origin']['kind']]}.")
-    if "delta" in results:
-        echo_lines("Recomputed from the weights, and from the proof of the least distance:", *delta_lines(results))
-    else:
-        echo_lines(f"Recomputed: the output distributions equal the target{error_text(results['target_error'])}.")
+    echo_lines(*recomputed_lines(results))
     _print_divergences(
         "Largest difference between the outputs of two groups, for the fitted distributions", results["known_exactly"]
     )
@@ -145,6 +142,13 @@ def check(
             f"{_describe_bounds(sampled)}."
         )
     echo_lines(f"All results are for one output per value. {RELEASE_ONCE_TEXT}")
+
+
+def recomputed_lines(results: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return what the weights of a coupling show about its output distributions."""
+    if "delta" in results:
+        return "Recomputed from the weights, and from the proof of the least distance:", *delta_lines(results)
+    return (f"Recomputed: the output distributions equal the target{error_text(results['target_error'])}.",)
 
 
 def read_mechanism(path: Path) -> SavedCoupling:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from tightrope.transport.solvers.barycenter import DeltaFrontier
 
 MOST_GROUPS = 60
-CURVE_POINTS = 201
+FRONTIER_POINTS = 201
 NEGLIGIBLE_DISTANCE = 1e-6
 """A frontier ends where at most this part of its largest distance is left."""
 INK, ACCENT, QUIET = "#1c2430", "#17627f", "#76808c"
@@ -287,7 +287,7 @@ def delta_frontier_chart(found: DeltaFrontier, *, unit: str, delta: float = 0.0)
     costs = [point.cost for point in found.points]
     negligible = NEGLIGIBLE_DISTANCE * (costs[0] - costs[-1])
     end = next(point.delta for point in found.points if point.cost - costs[-1] <= negligible)
-    deltas = np.union1d(np.linspace(0.0, end or 1.0, CURVE_POINTS), [point.delta for point in found.points])
+    deltas = np.union1d(np.linspace(0.0, end or 1.0, FRONTIER_POINTS), [point.delta for point in found.points])
     deltas = deltas[deltas <= (end or 1.0)]
     lower, upper = zip(*map(found.cost_bounds, deltas.tolist()), strict=True)
     axes.fill_between(deltas, lower, upper, color=ACCENT, alpha=0.25, linewidth=0)

@@ -75,11 +75,7 @@ def coupling_view(document: CouplingDocument, points: Points, tables: Sequence[T
     column = escape_control_chars(document.group.column)
     distances = Table("Each group", (column, f"{kind.capitalize()} distance", "Number of sampling tables"), rows)
     largest = max((group.loss for group in document.groups), default=0.0)
-    part = document.common_part
-    title, alike = f"Values independent of “{column}”", "All of them have the same output distribution."
-    if part is not None:
-        shared = percent_text(1 - part.delta, DOWN)
-        title, alike = f"Values nearly independent of “{column}”", f"They share at least {shared} of their outputs."
+    title, alike, verified, statement = coupling_texts(document)
     return DocumentPage(
         kind="Coupling",
         title=title,
@@ -109,14 +105,22 @@ def coupling_view(document: CouplingDocument, points: Points, tables: Sequence[T
             ),
             *attack,
         ),
-        method=method.MethodAppendix.from_statements(
-            [method.COUPLED if part is None else method.PARTIALLY_COUPLED, method.WHAT_IS_LEFT]
-        ),
+        method=method.MethodAppendix.from_statements([statement, method.WHAT_IS_LEFT]),
         embedded_files=(document_file(document, "mechanism.json", "all weights that are sampled from"),),
-        verified=COUPLING_VERIFIED if part is None else PARTIAL_VERIFIED,
+        verified=verified,
         limits=COUPLING_LIMITS,
         secret=document.origin.kind == "table",
     )
+
+
+def coupling_texts(document: CouplingDocument) -> tuple[str, str, str, method.Statement]:
+    """Return the title, what groups have in common, what is verified, and the mechanism."""
+    part, column = document.common_part, escape_control_chars(document.group.column)
+    if part is None:
+        alike = "All of them have the same output distribution."
+        return f"Values independent of “{column}”", alike, COUPLING_VERIFIED, method.COUPLED
+    alike = f"They share at least {percent_text(1 - part.delta, DOWN)} of their outputs."
+    return f"Values nearly independent of “{column}”", alike, PARTIAL_VERIFIED, method.PARTIALLY_COUPLED
 
 
 SECRECY = {

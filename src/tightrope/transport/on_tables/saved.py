@@ -129,6 +129,8 @@ class SavedCoupling:
             Fraction(numerator, denominator),
             common_part=document.common_part,
         )
+        if mechanism.common_part is not None:
+            check_common_part(mechanism, mechanism.common_part, cost)
         check_recomputed(mechanism, cost)
         return cls(mechanism, support, document.group.column, metric, document.origin)
 
@@ -170,15 +172,14 @@ def _parse_tables(group: Name, part: GroupPart, size: int) -> RowTables:
 
 def check_recomputed(mechanism: CouplingMechanism, cost: Cost) -> None:
     """Raise ``InputError`` unless output distributions, rows of excluded points and losses match the weights."""
-    if mechanism.common_part is not None:
-        check_common_part(mechanism, mechanism.common_part, cost)
     if not mechanism.stray <= Fraction(MAX_MISSING_MASS):
         raise _tampered_error("stray", float(mechanism.stray), f"at most {MAX_MISSING_MASS:g}")
+    tolerance = max(TARGET_TOLERANCE, Fraction(mechanism.delta))
     for group in mechanism.groups:
         differences = [
             abs(probability - mechanism.target[y]) for y, probability in enumerate(mechanism.exact_output_law(group))
         ]
-        if mechanism.common_part is None and not max(differences) <= TARGET_TOLERANCE:
+        if not max(differences) <= tolerance:
             raise _tampered_error(
                 f"output law of {group!r}", f"{float(max(differences)):.3g} off", "the target, to 2^-100 at each point"
             )
