@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.verify.altered import Place, at, leaves, of_version_3
-from tests.verify.written import STEPS, account, coupling, ledger, noise, release, training
+from tests.verify.written import STEPS, account, coupling, ledger, noise, partial_coupling, release, training
 from tightrope.verify.check import check_document, document_text, verdict_text
 from tightrope.verify.claims import CONFIRMED, OPEN, REFUTED, UNCHECKED, Claim, worst_verdict
 from tightrope.verify.forms import FORMS, MalformedError
@@ -23,6 +23,7 @@ WRITTEN = {
     "account": lambda: account("finite"),
     "training": training,
     "coupling": coupling,
+    "partial coupling": partial_coupling,
     "ledger": ledger,
 }  # fmt: skip
 UNREAD = {
@@ -31,6 +32,7 @@ UNREAD = {
     "account": (),
     "training": ("comparison",),
     "coupling": ("support", "stray", "origin", "group.names"),
+    "partial coupling": ("support", "stray", "origin", "group.names"),
     "ledger": ("entries.body", "entries.state", "documents"),
 }
 """Tables whose keys are anybody's: what they say is a hash's, or said not to be checked."""

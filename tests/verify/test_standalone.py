@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.verify.test_answers import released
-from tests.verify.written import account, coupling, ledger, noise, release, training
+from tests.verify.written import account, coupling, ledger, noise, partial_coupling, release, training
 from tightrope.verify.check import check_document, verdict_text
 from tightrope.verify.standalone import standalone_text
 
@@ -59,6 +59,7 @@ ALONE_LINES = {
     "noise": (lambda: noise("a dual"), 1160),
     "account": (lambda: account("finite"), 1050),
     "coupling": (coupling, 680),
+    "partial coupling": (partial_coupling, 715),
     "ledger": (ledger, 590),
     "result": (lambda: released("each row a person"), 2235),
     "training": (training, 1000),
@@ -113,3 +114,10 @@ def _defined(node):
         return [node.name]
     targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
     return [found.id for target in targets for found in ast.walk(target) if isinstance(found, ast.Name)]
+
+
+def test_a_verifier_for_plain_couplings_does_not_confirm_a_partial_one(place):
+    (place / "plain.py").write_text(standalone_text(coupling()), encoding="utf-8")
+    found = run(place, partial_coupling(), "plain.py")
+    assert found.returncode != 0
+    assert "CONFIRMED" not in found.stdout

@@ -180,13 +180,23 @@ def ledger() -> str:
         return CliRunner().invoke(app, ["ledger", "export", str(plan)]).stdout
 
 
-@cache
 def coupling() -> str:
     """A coupling of ages by city."""
+    return fitted_coupling()
+
+
+def partial_coupling() -> str:
+    """A coupling of ages by city that leaves a twentieth of each group as it is."""
+    return fitted_coupling("--delta", "0.05")
+
+
+@cache
+def fitted_coupling(*words: str) -> str:
+    """The file of ``couple fit`` with these options."""
     with tempfile.TemporaryDirectory() as folder:
         path, out = Path(folder) / "visits.parquet", Path(folder) / "mechanism.json"
         table().to_parquet(path)
         asked = ["couple", "fit", str(path), "--value", "age", "--group", "city", "--bins", "6", "--bounds", "0,100"]
-        done = CliRunner().invoke(app, [*asked, "--out", str(out)])
+        done = CliRunner().invoke(app, [*asked, *words, "--out", str(out)])
         assert done.exit_code == 0, done.stderr
         return out.read_text(encoding="utf-8")

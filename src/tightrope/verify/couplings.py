@@ -110,8 +110,13 @@ def coupling_claims(data: dict[str, Any]) -> list[Claim]:
             tables.append(dict(zip(table["outcomes"], (int(weight, 16) for weight in table["weights"]), strict=True)))
         outputs.append(output_distribution(group, tables, points))
         claims += _group_claims(f"groups[{number}]", group, tables, target)
+        if data.get("common_part") is None:
+            difference = max(abs(a - b) for a, b in zip(outputs[-1], target, strict=True))
+            name = f"groups[{number}]: its output distribution is the target"
+            claims.append(limit_claim(name, float(difference), float(TARGET_TOLERANCE), difference <= TARGET_TOLERANCE))
         claims.append(_coupling_loss_claim(f"groups[{number}].loss", group, tables, distances, data["objective"]))
-    claims += output_claims(data, outputs, target, distances)
+    if data.get("common_part") is not None:
+        claims += CLAIMS_BY_OUTPUT_PART["common_part"](data, outputs, target, distances)
     claims.append(unchecked_claim("stray, objective", "how far values move: not a privacy claim"))
     claims.append(unchecked_claim("support, group.column, group.names", "names of points, columns and groups"))
     return [*claims, unchecked_claim("origin", "the origin of the distributions, which cannot be recomputed")]
@@ -193,17 +198,11 @@ def output_distribution(group: dict[str, Any], tables: list[dict[int, int]], poi
     return output
 
 
-def output_claims(
+def common_part_claims(
     data: dict[str, Any], outputs: list[list[Fraction]], target: list[Fraction], distances: PointDistances
 ) -> Iterator[Claim]:
-    """Check that outputs have the target distribution, or a common part with it; then also the proof of its cost."""
-    part, groups = data.get("common_part"), data["groups"]
-    if part is None:
-        for number, output in enumerate(outputs):
-            difference = max(abs(a - b) for a, b in zip(output, target, strict=True))
-            name = f"groups[{number}]: its output distribution is the target"
-            yield limit_claim(name, float(difference), float(TARGET_TOLERANCE), difference <= TARGET_TOLERANCE)
-        return
+    """Check that all outputs and the target share a mass of 1 − δ, and the proof of the least mean distance."""
+    part, groups = data["common_part"], data["groups"]
     # δ is the smaller of the decimal that is written and of the float that it is read as.
     missing, delta = 1 - sum(map(min, target, *outputs)), float(part["delta"])
     name = "common_part.delta: mass that the output distributions do not share"
@@ -243,6 +242,10 @@ def least_mean_distance(
         missing -= used
     mean = math.fsum(weight * group["loss"] for weight, group in zip(weights, groups, strict=True))
     return min(math.fsum(terms), mean)
+
+
+CLAIMS_BY_OUTPUT_PART: dict[str, Callable[..., Iterator[Claim]]] = {"common_part": common_part_claims}
+"""Claims of a part that few couplings have: an extract of this program for others lacks them, and fails with it."""
 
 
 def _group_claims(

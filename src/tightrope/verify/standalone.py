@@ -34,7 +34,7 @@ HEAD = '''"""Verifies a Tightrope document: python check.py FILE. Needs only Pyt
 from __future__ import annotations
 '''
 BY_KIND = "CLAIMS_BY_KIND", "FORMS", "FORMER_KEYS"
-BY_PART = "PROFILE_MAKERS", "CLAIMS_BY_FIELD", "CLAIMS_BY_PART", "ANSWER_CLAIMS_BY_PART"
+BY_PART = "PROFILE_MAKERS", "CLAIMS_BY_FIELD", "CLAIMS_BY_PART", "ANSWER_CLAIMS_BY_PART", "CLAIMS_BY_OUTPUT_PART"
 """Tables by the kind of a document, and by the mechanism of a step, a rare field or a part of a certificate."""
 
 
@@ -143,7 +143,7 @@ def standalone_text(document: str | None = None) -> str:
     steps = data["steps"] if kind == "account" else []
     certificate = data.get("certificate", data)
     has_disjoint = any(one.get("disjoint") is not None for one in certificate.get("mechanisms", ()))
-    rare_fields = ({"disjoint"} if has_disjoint else set[str]()) | ({"marginals"} & set(certificate))
+    rare_fields = ({"disjoint"} if has_disjoint else set[str]()) | ({"marginals", "common_part"} & set(certificate))
     parts = frozenset({"gaussian", *(step["mechanism"] for step in steps), *rare_fields})
     return NeededParts(kind, parts).keep_in(whole)
 
