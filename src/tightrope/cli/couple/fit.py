@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -24,9 +24,6 @@ from tightrope.reporting.charts.plots import coupling_picture, delta_frontier_ch
 from tightrope.transport.couplings.mechanism import CouplingMechanism, check_delta, moves
 from tightrope.transport.on_tables.saved import KnownLaws, SavedCoupling, target_law
 from tightrope.transport.solvers.barycenter import DeltaFrontier, delta_frontier
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 FIT_EXAMPLE = """\b
 Examples: positions in 15 by 36 cells, wages in 30 bins (the second time with --delta), and categories with --epsilon:
@@ -380,7 +377,7 @@ def print_learning(origin: Mapping[str, Any]) -> None:
             echo_lines(f"  epsilon {epsilon}, delta {delta}")
 
 
-def draw_picture(option: str, picture: Path, draw: Callable[[], Figure]) -> None:
+def draw_picture(option: str, picture: Path, draw: Callable[[], Any]) -> None:
     """Draw a figure into a file."""
     try:
         picture.unlink(missing_ok=True)  # a new file gets its own permissions instead of those of the old one
