@@ -32,6 +32,8 @@ PROMISED = {
     "discrete_truncated_laplace",
     "from_pair",
     "from_points",
+    "from_rdp",
+    "from_zcdp",
     "gaussian",
     "laplace",
     "histogram",
@@ -79,7 +81,7 @@ BOUNDS = {
 }
 METHODS = {
     tr.PrivacyLoss: "delta delta_bounds epsilon epsilon_bounds total_variation tradeoff true_positive_rate "
-    "gaussian_limit poisson_sample subset_sample erase method neighbors",
+    "gaussian_limit rdp rdp_bounds zcdp zcdp_bounds poisson_sample subset_sample erase method neighbors",
     tr.Session: "plan spent suggest_bounds suggest_max_rows privacy_unit",
     Plan: "release dry_run answers budget_fraction table frontier",
     Answer: "to_pandas to_polars to_arrow value lower upper __arrow_c_stream__ _repr_html_",

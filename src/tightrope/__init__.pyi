@@ -20,6 +20,8 @@ from .mechanisms.pairs import approx_dp as approx_dp
 from .mechanisms.pairs import from_pair as from_pair
 from .mechanisms.pairs import from_points as from_points
 from .mechanisms.pairs import from_profile as from_profile
+from .mechanisms.pairs import from_rdp as from_rdp
+from .mechanisms.pairs import from_zcdp as from_zcdp
 from .mechanisms.randomized_response import randomized_response as randomized_response
 from .mechanisms.staircase import discrete_staircase as discrete_staircase
 from .mechanisms.staircase import staircase as staircase

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tightrope as tr
-from tightrope.accounting.distributions.profile import MonotoneBrackets
+from tightrope.accounting.curves import MonotoneBrackets
 from tightrope.errors import PrecisionWarning
 
 G, L, T = tr.gaussian(scale=1).loss, tr.laplace(scale=1).loss, tr.approx_dp(1, delta=1e-6).loss

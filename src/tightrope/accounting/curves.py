@@ -6,10 +6,11 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import lru_cache, singledispatch
+from threading import Lock
 from typing import Protocol, overload
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from tightrope.accounting.bounds import Bounds, Interval, probability_error_bounds
 from tightrope.accounting.distributions.atoms import Atoms
@@ -287,3 +288,65 @@ def _complement_bounds(chances: Floats) -> BoundArrays:
     rest = 1.0 - chances
     rounded = (1.0 - rest) != chances
     return np.where(rounded, np.nextafter(rest, 0.0), rest), np.where(rounded, np.nextafter(rest, 1.0), rest)
+
+
+class MonotoneBrackets:
+    """Bounds on a nonincreasing function of ε that are nonincreasing themselves; each answer agrees with earlier ones.
+
+    Bounds at neighboring ε may differ by rounding, so that an upper end can rise by some units in the last place. The
+    true function is nonincreasing, so an upper end may be lowered to the one at a smaller ε, and a lower end raised to
+    the one at a larger ε. Repeated calls at the same ε return the same answer.
+    """
+
+    __slots__ = ("_ends", "_epsilons", "_lock")
+
+    def __init__(self) -> None:
+        self._epsilons: Floats = np.empty(0)
+        self._ends: Floats = np.empty((0, 2))
+        self._lock = Lock()
+
+    def __reduce__(self) -> tuple[type[MonotoneBrackets], tuple[()]]:
+        """Pickle as an empty cache."""
+        return MonotoneBrackets, ()
+
+    def __deepcopy__(self, memo: object) -> MonotoneBrackets:
+        """Copy as an empty cache."""
+        del memo
+        return MonotoneBrackets()
+
+    def missing_epsilons(self, epsilons: Floats) -> Floats:
+        """Return the ε without an answer so far, unique and ascending."""
+        with self._lock:
+            unique = np.unique(epsilons)
+            return unique[~self._has_brackets(unique)]
+
+    def brackets_at(self, epsilons: Floats) -> tuple[Floats, Floats]:
+        """Return both ends at ε that all have an answer."""
+        with self._lock:
+            ends = self._ends[np.searchsorted(self._epsilons, epsilons)]
+        return ends[:, 0], ends[:, 1]
+
+    def insert_brackets(self, epsilons: Floats, low: Floats, high: Floats) -> None:
+        """Store bounds at ascending ε, each clipped to the bounds of its neighbors; existing ones are unchanged.
+
+        >>> falling = MonotoneBrackets()
+        >>> falling.insert_brackets(np.array([1.0, 2.0]), np.array([0.1, 0.05]), np.array([0.2, 0.21]))
+        >>> falling.insert_brackets(np.array([1.0, 1.5]), np.array([0.0, 0.12]), np.array([1.0, 0.19]))
+        >>> falling.brackets_at(np.array([1.0, 1.5, 2.0]))
+        (array([0.1 , 0.1 , 0.05]), array([0.2, 0.2, 0.2]))
+        """
+        with self._lock:
+            new = ~self._has_brackets(epsilons)
+            at, ends = epsilons[new], np.column_stack((low, high))[new]
+            indices = np.searchsorted(self._epsilons, at)
+            neighbors = np.vstack(([np.inf, np.inf], self._ends, [-np.inf, -np.inf]))
+            ends = np.minimum(np.maximum(ends, neighbors[indices + 1]), neighbors[indices])
+            falling = np.maximum.accumulate(ends[::-1, 0])[::-1], np.minimum.accumulate(ends[:, 1])
+            self._epsilons = np.insert(self._epsilons, indices, at)
+            self._ends = np.insert(self._ends, indices, np.column_stack(falling), axis=0)
+
+    def _has_brackets(self, epsilons: Floats) -> NDArray[np.bool_]:
+        indices = np.searchsorted(self._epsilons, epsilons)
+        inside = indices < len(self._epsilons)
+        inside[inside] = self._epsilons[indices[inside]] == epsilons[inside]
+        return inside

@@ -13,10 +13,9 @@ from numpy.typing import ArrayLike
 
 from tightrope.accounting import tradeoff
 from tightrope.accounting.bounds import Bounds, TrueValueOf
-from tightrope.accounting.curves import Curves, evaluate_each, evaluate_each_pair
+from tightrope.accounting.curves import Curves, MonotoneBrackets, evaluate_each, evaluate_each_pair
 from tightrope.accounting.distributions.base import LossDistribution
 from tightrope.accounting.distributions.composition import Composition
-from tightrope.accounting.distributions.profile import MonotoneBrackets
 from tightrope.accounting.epsilon_search import least_epsilon, round_root_to_side, solve_from_guess
 from tightrope.accounting.methods.method import Method
 from tightrope.accounting.methods.select import adds_envelopes, choose_method
@@ -28,7 +27,7 @@ from tightrope.numerics.checks import check_probability as probability_in_unit
 from tightrope.numerics.rounding import SUBNORMAL
 
 if TYPE_CHECKING:
-    from tightrope.accounting.gaussian_limit import GaussianLimit
+    from tightrope.accounting.summaries import GaussianLimit
 
 MAX_RUNS = 10**12
 MAX_RECORDS = 10**18
@@ -205,9 +204,7 @@ class PrivacyLoss(Curves):
     def _method_pair(self) -> tuple[Method, ...]:
         """Return the methods of the two directions, built once; a single one if both have the same distribution."""
         if "both" not in self._engines:
-            same = self.remove.laws == self.add.laws and self.remove.counts == self.add.counts
-            directions = (self.remove,) if same else (self.remove, self.add)
-            self._engines["both"] = tuple(choose_method(direction) for direction in directions)
+            self._engines["both"] = tuple(choose_method(direction) for direction in self._distinct_directions)
         return self._engines["both"]
 
     def _direction_methods(self) -> list[tuple[Composition, Method]]:
@@ -357,6 +354,58 @@ class PrivacyLoss(Curves):
             self._checked_brackets(np.array([epsilon]))
         return epsilon if upper_bound else min(epsilon, sys.float_info.max)  # finite, though doubles end there
 
+    @overload
+    def rdp(self, alpha: float) -> float: ...
+    @overload
+    def rdp(self, alpha: Floats | list[float]) -> Floats: ...
+    def rdp(self, alpha: ArrayLike) -> float | Floats:
+        """Upper bound on the Rényi divergence of order α > 1 in nats, the larger of both orders of the pair.
+
+        It is that of the dominating pair: a mechanism has no more. ∞ if a loss can be infinite, or if it is unknown. At
+        α = ∞ it is the largest loss. Raises ``InputError`` unless α > 1.
+
+        >>> from tightrope import gaussian
+        >>> round((10 * gaussian(scale=2).loss).rdp(8), 12)
+        10.0
+        """
+        return evaluate_each_pair("alpha", alpha, self._renyi_brackets, check=_check_order)[1]
+
+    def rdp_bounds(self, alpha: ArrayLike) -> Bounds:
+        """``Bounds(lower, upper)`` around the Rényi divergence of order α; see ``rdp``."""
+        return Bounds(*evaluate_each_pair("alpha", alpha, self._renyi_brackets, check=_check_order), self.true_value_of)
+
+    def _renyi_brackets(self, alphas: Floats) -> tuple[Floats, Floats]:
+        from tightrope.accounting.summaries import renyi_bounds
+
+        pairs = [[renyi_bounds(total, alpha) for total in self._distinct_directions] for alpha in alphas.tolist()]
+        low, high = np.max(np.array(pairs), axis=1).T
+        return low, high
+
+    def zcdp(self) -> float:
+        """Upper bound on the smallest ρ with ``rdp(α) <= ρ α`` for every α > 1; ∞ if there is none.
+
+        A sampled Gaussian has the ρ of the Gaussian without sampling, however small the rate: large orders see only
+        losses of records that were sampled.
+
+        >>> from tightrope import gaussian, laplace
+        >>> round((10 * gaussian(scale=2).loss).zcdp(), 12), round(laplace(scale=1).loss.zcdp(), 9)
+        (1.25, 0.367879441)
+        """
+        return float(self.zcdp_bounds().upper)
+
+    def zcdp_bounds(self) -> Bounds:
+        """``Bounds(lower, upper)`` around the smallest ρ; see ``zcdp``."""
+        from tightrope.accounting.summaries import zcdp_bounds
+
+        ends = [zcdp_bounds(total) for total in self._distinct_directions]
+        return Bounds(max(low for low, _ in ends), max(high for _, high in ends), self.true_value_of)
+
+    @property
+    def _distinct_directions(self) -> tuple[Composition, ...]:
+        """Both directions; a single one if both have the same distribution."""
+        same = self.remove.laws == self.add.laws and self.remove.counts == self.add.counts
+        return (self.remove,) if same else (self.remove, self.add)
+
     def gaussian_limit(self) -> GaussianLimit:
         """The Gaussian that this composition approaches, and bounds on the trade-off curve around it (GI Thm 3).
 
@@ -367,10 +416,9 @@ class PrivacyLoss(Curves):
         >>> round((10_000 * approx_dp(0.01).loss).gaussian_limit().mu, 4)
         1.0
         """
-        from tightrope.accounting.gaussian_limit import GaussianLimit
+        from tightrope.accounting.summaries import GaussianLimit
 
-        same = self.remove.laws == self.add.laws and self.remove.counts == self.add.counts
-        return GaussianLimit.from_loss(*((self.remove,) if same else (self.remove, self.add)))
+        return GaussianLimit.from_loss(*self._distinct_directions)
 
     def _true_positive_bounds(self, rate: float) -> tuple[float, float]:
         bounds = [
@@ -402,3 +450,10 @@ def _epsilon_without_delta(largest: float, rounding: float, *, upper_bound: bool
     if upper_bound:
         return math.nextafter(largest + rounding, math.inf)
     return max(0.0, math.nextafter(largest - rounding, 0.0))
+
+
+def _check_order(name: str, value: object) -> float:
+    order = check_number(name, value)
+    if not order > 1:
+        raise InputError(name, value, "an order above 1", "the Rényi divergence of order 1 is the limit from above")
+    return order

@@ -111,6 +111,11 @@ class ErasedDistribution(LossDistribution):
         )
 
     @property
+    def zcdp_ceiling(self) -> float:
+        """That of the base: a part of the outcomes has loss 0."""
+        return self.base.zcdp_ceiling
+
+    @property
     def infinity_mass_error(self) -> float:
         return self.base.infinity_mass_error + ROUNDING
 

@@ -26,14 +26,19 @@ EXACT = Context(
     prec=10 * MAX_DIGITS, Emin=MIN_EMIN, Emax=MAX_EMAX, traps=[Inexact, InvalidOperation, Overflow, Underflow]
 )
 """Decimal context for budgets: every operation is exact, whatever precision the thread's context has."""
-EXPECTED_ARGUMENTS = "an epsilon, a total_variation, an attack_success, attack_rates, points or a tradeoff"
-BUDGET_ARGUMENTS = ("epsilon", "attack_success", "attack_rates", "total_variation", "points", "delta")
+EXPECTED_ARGUMENTS = "an epsilon, a total_variation, an attack_success, attack_rates, a rho, points or a tradeoff"
+BUDGET_ARGUMENTS = ("epsilon", "attack_success", "attack_rates", "rho", "total_variation", "points", "delta")
 MAX_EPSILON = 10_000
+MAX_RHO, RATIO_TERMS, LARGE_DEVIATION = 1_000, 60, 8.0
+"""Largest ρ, terms of the continued fraction of Mills' ratio, and the deviation from which on it is used."""
+RHO_MARGIN = 1e-9
+"""Relative margin by which the ε of a ρ is rounded down before its digits are."""
 MOST_PARTS, TYPED_DIGITS, FLOAT_DIGITS, RATIO_ERROR = 1_000, 12, 17, Fraction(1, 1 << 52)
 """A decimal of 13 to 17 digits, as floats have, stands for a ratio p/q with q up to ``MOST_PARTS`` that is as near."""
 ROUND_DOWN_TWENTY_DIGITS = Context(prec=20, rounding=ROUND_FLOOR)
 RATIO = re.compile(r"([0-9]{1,100})/([0-9]{1,100})")
 EXPONENTIALS, SIX_DIGITS = Context(prec=60, rounding=ROUND_FLOOR), Context(prec=6)
+SIX_DIGITS_DOWN = Context(prec=6, rounding=ROUND_FLOOR)
 SMALLEST_RATE, ABOVE_ONE = Decimal("1e-100"), EXPONENTIALS.add(Decimal(1), Decimal("1e-50"))
 STATE_POINTS = "state points of it: Budget(points=[(epsilon, delta), ...])"
 
@@ -50,6 +55,10 @@ class Budget:
     with these rates just meets; ``calibrate`` tests the rates themselves. Numbers are exact decimals (0.1 is one
     tenth), ε in nats.
 
+    ``rho`` is ρ of zero-concentrated privacy, as the point (ε, δ) that Gaussian noise of exactly this ρ meets, with ε
+    rounded down to six digits: Gaussian noise within the budget is ρ-zCDP. Other noise within it meets (ε, δ), but not
+    always ρ. What ρ-zCDP alone implies at δ is a larger ε: ``from_zcdp(rho).loss.epsilon(delta)``. δ must be positive.
+
     ``tradeoff`` is a symmetric trade-off function instead of everything else: the least type-II error of an attacker at
     a type-I error in [0, 1]. It has no points, so such a promise is neither shared nor written down.
 
@@ -61,6 +70,8 @@ class Budget:
     ((Decimal('0'), Decimal('0.10')),)
     >>> [(float(e), round(float(d), 6)) for e, d in Budget(attack_rates=[(0.01, 0.05)], delta="1e-8").points]
     [(1.35318, 0.011303)]
+    >>> Budget(rho=0.1, delta="1e-6").points
+    ((Decimal('1.99452'), Decimal('0.000001')),)
     """
 
     points: tuple[Point, ...]
@@ -79,18 +90,19 @@ class Budget:
         total_variation: Number | None = None,
         attack_success: Number | None = None,
         attack_rates: Sequence[tuple[Number, Number]] | None = None,
+        rho: Number | None = None,
         points: Sequence[tuple[Number, Number]] | None = None,
         tradeoff: Tradeoff | None = None,
     ) -> None:
         if tradeoff is not None:
             if not callable(tradeoff):
                 raise InputError("tradeoff", tradeoff, "a function on [0, 1]", "say lambda t: max(0, 1 - 0.3 - t)")
-            others = (epsilon, delta, total_variation, attack_success, attack_rates, points)
+            others = (epsilon, delta, total_variation, attack_success, attack_rates, rho, points)
             if any(other is not None for other in others):
                 raise InputError("tradeoff", tradeoff, "the only promise", "it says everything: leave the others out")
             self._set_fields((), Decimal(0), tradeoff, ("tradeoff",), ())
             return
-        given = (epsilon, attack_success, attack_rates, total_variation, points, delta)
+        given = (epsilon, attack_success, attack_rates, rho, total_variation, points, delta)
         asked = tuple(name for name, value in zip(BUDGET_ARGUMENTS, given, strict=True) if value is not None)
         if not asked:
             raise InputError("budget", None, EXPECTED_ARGUMENTS, "try Budget(epsilon=1, delta=1e-8)")
@@ -100,6 +112,8 @@ class Budget:
         cap = _checked_delta(delta, all_points)
         if epsilon is not None:
             all_points.append((exact_decimal("epsilon", epsilon), cap))
+        if rho is not None:
+            all_points.append(_point_of_rho(rho, cap))
         all_points += points_at_zero(total_variation, attack_success)
         rates = () if attack_rates is None else _checked_rates(attack_rates)
         all_points += [_point_of_rates(*pair) for pair in rates]
@@ -357,6 +371,45 @@ def _normal_quantile(probability: Decimal) -> float:
     if probability > Decimal("0.5"):
         return -NormalDist().inv_cdf(float(EXACT.subtract(Decimal(1), probability)))
     return NormalDist().inv_cdf(float(probability))
+
+
+def _point_of_rho(value: Number, delta: Decimal) -> Point:
+    """Return the point (ε, δ) of the Gaussian mechanism with ρ = μ²/2; (0, its η) if that is smaller than δ."""
+    rho = exact_decimal("rho", value)
+    if not 0 < rho <= MAX_RHO:
+        raise InputError("rho", value, f"greater than 0 and at most {MAX_RHO:,}", "a typical value is 0.1")
+    if not float(delta) > 0:
+        raise InputError("delta", str(delta), "greater than 0 with rho", "rho implies an epsilon at every delta > 0")
+    mu, target = math.sqrt(2 * float(rho)), float(delta)
+    if not _gaussian_delta(0.0, mu) > target:
+        return Decimal(0), SIX_DIGITS_DOWN.create_decimal_from_float(_gaussian_delta(0.0, mu) * (1 - RHO_MARGIN))
+    low, high = 0.0, mu
+    while _gaussian_delta(high, mu) > target:
+        low, high = high, 2 * high
+    for _ in range(100):
+        middle = (low + high) / 2
+        low, high = (middle, high) if _gaussian_delta(middle, mu) > target else (low, middle)
+    return SIX_DIGITS_DOWN.create_decimal_from_float(low * (1 - RHO_MARGIN)), delta
+
+
+def _gaussian_delta(epsilon: float, mu: float) -> float:
+    """Return δ = Φ(−a) − φ(a) m(a + μ) of a Gaussian, a = ε/μ − μ/2, with Mills' ratio m = (1 − Φ)/φ."""
+    first = epsilon / mu - mu / 2
+    density = math.exp(-first * first / 2) / math.sqrt(2 * math.pi)
+    if first < LARGE_DEVIATION:
+        return math.erfc(first / math.sqrt(2)) / 2 - density * _mills_ratio(first + mu)
+    return density * (_mills_ratio(first) - _mills_ratio(first + mu))
+
+
+def _mills_ratio(deviation: float) -> float:
+    """Return (1 − Φ)/φ, by its continued fraction if the deviation is large."""
+    if deviation < LARGE_DEVIATION:
+        density = math.exp(-deviation * deviation / 2) / math.sqrt(2 * math.pi)
+        return math.erfc(deviation / math.sqrt(2)) / 2 / density
+    ratio = deviation
+    for term in range(RATIO_TERMS, 0, -1):
+        ratio = deviation + term / ratio
+    return 1 / ratio
 
 
 def _checked_delta(value: object, points: list[Point]) -> Decimal:

@@ -14,7 +14,14 @@ from numpy.typing import ArrayLike
 from tightrope.accounting.bounds import TrueValueOf
 from tightrope.accounting.distributions.atoms import Atoms
 from tightrope.accounting.distributions.base import LossDistribution
-from tightrope.accounting.distributions.profile import Profile, ProfileLossDistribution, points_of_upper_bound
+from tightrope.accounting.distributions.profile import (
+    MomentCurve,
+    Profile,
+    ProfileLossDistribution,
+    RenyiCurve,
+    RenyiLossDistribution,
+    points_of_upper_bound,
+)
 from tightrope.accounting.privacy_loss import PrivacyLoss
 from tightrope.errors import InputError
 from tightrope.numerics.arrays import Floats
@@ -160,6 +167,59 @@ def from_profile(
     other = profile if reverse is None else reverse
     law = ProfileLossDistribution.from_profiles(profile, other, (limit, limit), off)
     return _worst_guaranteed(law, law if other is profile else law.reverse_distribution())
+
+
+def from_rdp(curve: Sequence[tuple[float, float]] | RenyiCurve) -> LossOnly:
+    """Return the loss of a mechanism of which only bounds on its Rényi divergences are known, in both orders.
+
+    ``curve``: pairs (α, ε), α > 1, each of which says that the Rényi divergence of order α is at most ε nats; α = ∞ for
+    a bound on all losses. Or a function from an array of orders to such bounds, shape [n]; ∞ for an unknown one.
+    Between two pairs (α − 1) D_α is convex, so that its chord is a bound.
+
+    The profile is the least of the bounds e^{(α−1)(D_α − ε)} (α−1)^{α−1} / α^α over all α > 1. Losses of this kind are
+    added by adding their divergences; with other losses this one composes as the dominating pair of its profile
+    (``docs/proofs/renyi.md``). Neighbors: as in the claim. Raises ``InputError`` for an empty list, an order of at most
+    1, or a bound that is negative or not a number.
+
+    >>> loss = from_rdp([(2, 0.2), (8, 0.8), (32, 3.2)]).loss
+    >>> round(loss.epsilon(1e-6), 6), round((10 * loss).epsilon(1e-6), 6)
+    (2.34305, 9.54305)
+    """
+    if callable(curve):
+        return _implied_by_moments(MomentCurve.from_function(curve))
+    check_nonempty("curve", curve, "give a list of (alpha, epsilon) pairs, or a function of alpha")
+    bounds: dict[float, float] = {}
+    for pair in curve:
+        try:
+            alpha, epsilon = pair
+        except (TypeError, ValueError):
+            raise InputError("curve", pair, "pairs (alpha, epsilon)") from None
+        order = math.inf if alpha == math.inf else check_finite("alpha", alpha)
+        if not order > 1:
+            raise InputError("alpha", alpha, "an order above 1")
+        divergence = check_non_negative("epsilon", epsilon)
+        bounds[order - 1] = min(divergence, bounds.get(order - 1, math.inf))
+    orders = np.array(sorted(order for order in bounds if order < math.inf))
+    moments = np.array([order * bounds[order] for order in orders.tolist()])
+    return _implied_by_moments(MomentCurve.from_values(orders, moments, bounds.get(math.inf, math.inf)))
+
+
+def from_zcdp(rho: float) -> LossOnly:
+    """Return the loss of a mechanism of which only ρ-zCDP is known: its Rényi divergences are at most ρ α, α > 1.
+
+    ``k * from_zcdp(rho).loss`` is that of k ρ. A Gaussian mechanism loses less than this: see ``from_rdp``. Raises
+    ``InputError`` unless ρ ≥ 0.
+
+    >>> loss = from_zcdp(0.1).loss
+    >>> round(loss.epsilon(1e-6), 6), round(loss.zcdp(), 12)
+    (2.141939, 0.1)
+    """
+    bound = check_non_negative("rho", rho)
+    return _implied_by_moments(MomentCurve.from_function(lambda alpha: bound * alpha, bound))
+
+
+def _implied_by_moments(curve: MomentCurve) -> LossOnly:
+    return LossOnly(PrivacyLoss.from_distribution(RenyiLossDistribution.from_curve(curve)))
 
 
 def from_pair(p: ArrayLike, q: ArrayLike) -> LossOnly:

@@ -141,6 +141,16 @@ class LossDistribution(ABC):
         del z
         return None
 
+    def declared_moment(self, order: float) -> float | None:
+        """Return a declared upper bound on K(z), z > 0, of the mechanism itself; None if there is no declaration."""
+        del order
+        return None
+
+    @property
+    def zcdp_ceiling(self) -> float:
+        """An upper bound on K(z)/(z(z + 1)) for every z > 0; ∞ if unknown."""
+        return math.inf
+
     @property
     def flat_form(self) -> FlatForm | None:
         """The distribution tilted by e^{−l/2}, if it is two equal atoms and a uniform density."""

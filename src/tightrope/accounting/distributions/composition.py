@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -12,8 +12,12 @@ import numpy as np
 from tightrope.accounting.bounds import Interval, probability_error_bounds
 from tightrope.accounting.distributions.base import LossDistribution
 from tightrope.accounting.distributions.gaussian import GaussianLossDistribution
+from tightrope.accounting.distributions.profile import RenyiLossDistribution
 from tightrope.numerics.arrays import Complexes, Floats
 from tightrope.numerics.rounding import ROUND_OFF
+
+MERGED_KINDS = (GaussianLossDistribution, RenyiLossDistribution)
+"""Distributions of which many steps are one of the same kind."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -28,23 +32,26 @@ class Composition:
         return cls((distribution,), (1,))
 
     def __add__(self, other: Composition) -> Composition:
-        """Return the composition of both; equal distributions are counted together, Gaussians merged into one."""
+        """Return the composition of both; equal distributions are counted together.
+
+        Gaussians are merged into one, and so are distributions that declared Rényi divergences imply.
+        """
         if len(other.laws) == 1:
             return self._add_distribution(other.laws[0], other.counts[0])
         counts_by_distribution: dict[LossDistribution, int] = {}
         for distribution, count in [*self._distribution_counts(), *other._distribution_counts()]:
             counts_by_distribution[distribution] = counts_by_distribution.get(distribution, 0) + count
-        return _merge_gaussians(counts_by_distribution)
+        return _merge_kinds(counts_by_distribution)
 
     def _add_distribution(self, distribution: LossDistribution, count: int) -> Composition:
         """Return the composition with one more distribution, without counting all of them again."""
         distributions, counts = list(self.laws), list(self.counts)
-        if type(distribution) is GaussianLossDistribution:
-            indices = [i for i, part in enumerate(distributions) if type(part) is GaussianLossDistribution]
-            gaussians = [(part, n) for part, n in self._distribution_counts() if type(part) is GaussianLossDistribution]
+        if (kind := type(distribution)) in MERGED_KINDS:
+            indices = [i for i, part in enumerate(distributions) if type(part) is kind]
+            same_kind = [(part, n) for part, n in self._distribution_counts() if type(part) is kind]
             for index in reversed(indices):
                 del distributions[index], counts[index]
-            distribution, count = GaussianLossDistribution.from_steps([*gaussians, (distribution, count)]), 1
+            distribution, count = _merge_steps([*same_kind, (distribution, count)]), 1
         elif distribution in distributions:
             counts[distributions.index(distribution)] += count
             return Composition(self.laws, tuple(counts))
@@ -53,7 +60,7 @@ class Composition:
     def __mul__(self, count: int) -> Composition:
         if count == 0:
             return Composition((), ())
-        return _merge_gaussians({distribution: count * n for distribution, n in self._distribution_counts()})
+        return _merge_kinds({distribution: count * n for distribution, n in self._distribution_counts()})
 
     def reverse_distribution(self) -> Composition:
         return Composition(tuple(distribution.reverse_distribution() for distribution in self.laws), self.counts)
@@ -145,10 +152,19 @@ def probability_of_any(probabilities: Iterable[tuple[float, int]]) -> float:
     return 0.0 - math.expm1(math.fsum(logs))
 
 
-def _merge_gaussians(counts: dict[LossDistribution, int]) -> Composition:
-    """Return the composition of these numbers of copies, with all Gaussians merged into one."""
-    gaussians = [(part, n) for part, n in counts.items() if type(part) is GaussianLossDistribution]
-    merged = {part: n for part, n in counts.items() if type(part) is not GaussianLossDistribution}
-    if gaussians:
-        merged[GaussianLossDistribution.from_steps(gaussians)] = 1
+def _merge_kinds(counts: dict[LossDistribution, int]) -> Composition:
+    """Return the composition of these numbers of copies, with all distributions of a merged kind as one."""
+    merged = {part: n for part, n in counts.items() if type(part) not in MERGED_KINDS}
+    for kind in MERGED_KINDS:
+        steps = [(part, n) for part, n in counts.items() if type(part) is kind]
+        if steps:
+            merged[_merge_steps(steps)] = 1
     return Composition(tuple(merged), tuple(merged.values()))
+
+
+def _merge_steps(steps: Sequence[tuple[LossDistribution, int]]) -> LossDistribution:
+    """Return many steps of one merged kind as one distribution."""
+    gaussians = [(part, n) for part, n in steps if isinstance(part, GaussianLossDistribution)]
+    if gaussians:
+        return GaussianLossDistribution.from_steps(gaussians)
+    return RenyiLossDistribution.from_steps([(part, n) for part, n in steps if isinstance(part, RenyiLossDistribution)])

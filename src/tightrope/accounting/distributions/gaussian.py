@@ -136,6 +136,11 @@ class GaussianLossDistribution(LossDistribution):
         return self
 
     @property
+    def zcdp_ceiling(self) -> float:
+        """K(z)/(z(z + 1)) itself, μ²/2, with its rounding."""
+        return self.mu * self.mu / 2 * (1 + 4 * (MU_ROUNDING + self.rounding))
+
+    @property
     def moment_decay_bounds(self) -> bool:
         return True
 

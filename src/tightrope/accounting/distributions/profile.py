@@ -8,12 +8,11 @@ difference of numbers near 1. Values are first raised by their relative error; t
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
-from threading import Lock
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tightrope.accounting.distributions.base import LossDistribution
 from tightrope.accounting.distributions.loss_cells import LossCells, loss_step_multiples
@@ -256,63 +255,237 @@ def _kink_masses(
     return losses, masses, (infinite, opposite)
 
 
-class MonotoneBrackets:
-    """Bounds on a nonincreasing function of ε that are nonincreasing themselves; each answer agrees with earlier ones.
+# Declared Rényi divergences: the profile that they imply (``docs/proofs/renyi.md``).
 
-    Bounds at neighboring ε may differ by rounding, so that an upper end can rise by some units in the last place. The
-    true function is nonincreasing, so an upper end may be lowered to the one at a smaller ε, and a lower end raised to
-    the one at a larger ε. Repeated calls at the same ε return the same answer.
+RenyiCurve = Callable[[Floats], Floats]
+"""From orders α > 1, shape [n], to bounds on the Rényi divergence D_α in nats; ∞ where it is not bounded."""
+LOG_ORDER_RANGE, NODE_COUNT = (-11.5, 16.5), 8192
+"""Range of log(α − 1) in which a function is evaluated, and the number of its nodes."""
+RENYI_ERROR = 1e-11
+"""Relative error of the profile: rounding of its exponent, and the distance from the best order."""
+REFINEMENTS = (1.0, 0.125)
+"""Distances of the points of a parabola, relative to the distance of two nodes."""
+GOLDEN_STEPS = 60
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MomentCurve:
+    """Upper bounds on K(z) = z D_{1+z} at nodes z > 0, ascending, and the functions whose sum they are.
+
+    K is convex and K(0) = 0, so that chords between bounds are bounds, too; after the last node K rises by at most
+    ``largest_loss`` for each unit of z.
     """
 
-    __slots__ = ("_ends", "_epsilons", "_lock")
+    orders: Floats
+    bounds: Floats
+    largest_loss: float
+    parts: tuple[tuple[RenyiCurve, int], ...] = ()
+    rho: float = math.inf
+    """A bound on K(z)/(z(z + 1)) for every z > 0."""
 
-    def __init__(self) -> None:
-        self._epsilons: Floats = np.empty(0)
-        self._ends: Floats = np.empty((0, 2))
-        self._lock = Lock()
+    @classmethod
+    def from_function(cls, curve: RenyiCurve, rho: float = math.inf) -> MomentCurve:
+        """Return the curve of a function, at nodes with equal ratios."""
+        nodes, parts = np.exp(np.linspace(*LOG_ORDER_RANGE, NODE_COUNT)), ((curve, 1),)
+        bounds = _summed_moments(parts, nodes)
+        if not np.any(np.isfinite(bounds)):
+            raise InputError("curve", curve, "a function with a finite bound for some order alpha > 1")
+        return replace(cls.from_values(nodes, bounds, math.inf), parts=parts, rho=rho)
 
-    def __reduce__(self) -> tuple[type[MonotoneBrackets], tuple[()]]:
-        """Pickle as an empty cache."""
-        return MonotoneBrackets, ()
+    @classmethod
+    def from_values(cls, orders: Floats, bounds: Floats, largest_loss: float) -> MomentCurve:
+        """Return the lower convex hull of (0, 0) and of the finite bounds."""
+        finite = np.isfinite(bounds)
+        hull = [(0.0, 0.0)]
+        for z, bound in zip(orders[finite].tolist(), bounds[finite].tolist(), strict=True):
+            while len(hull) > 1:
+                (a, low), (b, middle) = hull[-2:]
+                if (middle - low) * (z - b) < (bound - middle) * (b - a):
+                    break
+                hull.pop()
+            hull.append((z, bound))
+        while len(hull) > 1 and hull[-1][1] - hull[-2][1] >= largest_loss * (hull[-1][0] - hull[-2][0]):
+            hull.pop()
+        points = np.array(hull)
+        return cls(points[:, 0], points[:, 1], largest_loss)
 
-    def __deepcopy__(self, memo: object) -> MonotoneBrackets:
-        """Copy as an empty cache."""
-        del memo
-        return MonotoneBrackets()
+    @classmethod
+    def sum_of(cls, curves: tuple[tuple[MomentCurve, int], ...]) -> MomentCurve:
+        """Return the curve of a composition, in which each curve is repeated so many times."""
+        nodes = np.unique(np.concatenate([curve.orders for curve, _ in curves]))
+        bounds = sum((count * curve.moments_at(nodes) for curve, count in curves), np.zeros(len(nodes)))
+        largest = math.fsum(count * curve.largest_loss for curve, count in curves)
+        parts = tuple((part, n * count) for curve, count in curves for part, n in curve.parts)
+        has_functions = all(curve.parts for curve, _ in curves)
+        rho = math.fsum(count * curve.rho for curve, count in curves)
+        return replace(cls.from_values(nodes, bounds, largest), parts=parts if has_functions else (), rho=rho)
 
-    def missing_epsilons(self, epsilons: Floats) -> Floats:
-        """Return the ε without an answer so far, unique and ascending."""
-        with self._lock:
-            unique = np.unique(epsilons)
-            return unique[~self._has_brackets(unique)]
+    def moments_at(self, orders: Floats) -> Floats:
+        """Return the bounds at any z ≥ 0, from chords."""
+        beyond = orders > self.orders[-1]
+        inside = np.interp(orders, self.orders, self.bounds)
+        if not beyond.any():
+            return np.asarray(inside)
+        extended = np.full_like(inside, np.inf)
+        if self.largest_loss < math.inf:
+            extended = self.bounds[-1] + self.largest_loss * (orders - self.orders[-1])
+        return np.where(beyond, extended, inside)
 
-    def brackets_at(self, epsilons: Floats) -> tuple[Floats, Floats]:
-        """Return both ends at ε that all have an answer."""
-        with self._lock:
-            ends = self._ends[np.searchsorted(self._epsilons, epsilons)]
-        return ends[:, 0], ends[:, 1]
+    def implied_deltas(self, epsilons: Floats) -> Floats:
+        """Return the least e^{K(z) − zε} z^z/(1+z)^{1+z} over z, at ε ≥ 0; 0 from the largest loss on.
 
-    def insert_brackets(self, epsilons: Floats, low: Floats, high: Floats) -> None:
-        """Store bounds at ascending ε, each clipped to the bounds of its neighbors; existing ones are unchanged.
-
-        >>> falling = MonotoneBrackets()
-        >>> falling.insert_brackets(np.array([1.0, 2.0]), np.array([0.1, 0.05]), np.array([0.2, 0.21]))
-        >>> falling.insert_brackets(np.array([1.0, 1.5]), np.array([0.0, 0.12]), np.array([1.0, 0.19]))
-        >>> falling.brackets_at(np.array([1.0, 1.5, 2.0]))
-        (array([0.1 , 0.1 , 0.05]), array([0.2, 0.2, 0.2]))
+        On a chord of slope b it is least at z = 1/(e^{b−ε} − 1). A parabola through neighboring nodes gives a better
+        order where K is a function; any order gives a bound.
         """
-        with self._lock:
-            new = ~self._has_brackets(epsilons)
-            at, ends = epsilons[new], np.column_stack((low, high))[new]
-            indices = np.searchsorted(self._epsilons, at)
-            neighbors = np.vstack(([np.inf, np.inf], self._ends, [-np.inf, -np.inf]))
-            ends = np.minimum(np.maximum(ends, neighbors[indices + 1]), neighbors[indices])
-            falling = np.maximum.accumulate(ends[::-1, 0])[::-1], np.minimum.accumulate(ends[:, 1])
-            self._epsilons = np.insert(self._epsilons, indices, at)
-            self._ends = np.insert(self._ends, indices, np.column_stack(falling), axis=0)
+        flat = np.ravel(epsilons)
+        slopes = np.append(np.diff(self.bounds) / np.diff(self.orders), self.largest_loss)
+        with np.errstate(divide="ignore", over="ignore"):
+            turns = slopes + np.append(-np.inf, np.log(self.orders[1:]) - np.log1p(self.orders[1:]))
+            # The last chord on which the exponent falls at the lower end.
+            chord = np.clip(np.searchsorted(turns, flat, side="left") - 1, 0, len(slopes) - 1)
+            ends = np.append(self.orders, np.inf)
+            ratio = np.expm1(np.maximum(slopes[chord] - flat, 0.0))
+            z = np.clip(np.where(ratio > 0, 1 / ratio, np.inf), ends[chord], ends[chord + 1])
+        unbounded = np.isinf(z)
+        z = np.where(unbounded, self.orders[-1], z)
+        exponent = self._exponent(self.moments_at(z), z, flat)
+        if self.parts:
+            exponent = np.minimum(exponent, self._refined_exponent(z, flat))
+        deltas = np.where(unbounded & (flat >= self.largest_loss), 0.0, np.exp(np.minimum(exponent, 0.0)))
+        return np.asarray(deltas.reshape(np.shape(epsilons)))
 
-    def _has_brackets(self, epsilons: Floats) -> NDArray[np.bool_]:
-        indices = np.searchsorted(self._epsilons, epsilons)
-        inside = indices < len(self._epsilons)
-        inside[inside] = self._epsilons[indices[inside]] == epsilons[inside]
-        return inside
+    def _refined_exponent(self, z: Floats, epsilons: Floats) -> Floats:
+        low, high = self.orders[1], self.orders[-1]
+        step = (LOG_ORDER_RANGE[1] - LOG_ORDER_RANGE[0]) / (NODE_COUNT - 1)
+        best, log_z = np.full(len(z), np.inf), np.log(np.clip(z, low, high))
+        for part in REFINEMENTS:
+            near = np.clip(log_z + part * step * np.array([[-1.0], [0.0], [1.0]]), math.log(low), math.log(high))
+            values = np.stack([self._exponent_of_functions(np.exp(row), epsilons) for row in near])
+            best = np.minimum(best, np.min(values, axis=0))
+            with np.errstate(invalid="ignore", divide="ignore"):
+                bend = values[0] - 2 * values[1] + values[2]
+                move = np.clip((values[0] - values[2]) / (2 * bend), -2.0, 2.0) * part * step
+            log_z = np.where(np.isfinite(move) & (bend > 0), log_z + move, log_z)
+        refined = np.exp(np.clip(log_z, math.log(low), math.log(high)))
+        return np.asarray(np.minimum(best, self._exponent_of_functions(refined, epsilons)))
+
+    def _exponent_of_functions(self, z: Floats, epsilons: Floats) -> Floats:
+        order = (1 + z) - 1
+        return self._exponent(_summed_moments(self.parts, order), order, epsilons)
+
+    def _exponent(self, moments: Floats, z: Floats, epsilons: Floats) -> Floats:
+        """Return K − zε + z log z − (1 + z) log(1 + z)."""
+        safe = np.maximum(z, 1e-300)
+        return np.asarray(moments - z * epsilons - z * np.log1p(1 / safe) - np.log1p(z))
+
+    @property
+    def implied_total_variation(self) -> float:
+        """A bound on δ(0): the moments' own, or Pinsker's or Bretagnolle and Huber's for the Kullback–Leibler one."""
+        divergence = max(float(self.bounds[1] / self.orders[1]), 0.0) if len(self.orders) > 1 else self.largest_loss
+        divergence = min(divergence, self.largest_loss)
+        others = math.sqrt(divergence / 2), math.sqrt(-math.expm1(-divergence)), math.tanh(self.largest_loss / 2)
+        return min(1.0, float(self.implied_deltas(np.zeros(1))[0]), *others)
+
+
+def _summed_moments(parts: tuple[tuple[RenyiCurve, int], ...], orders: Floats) -> Floats:
+    """Return Σ n z D(1 + z); raises ``InputError`` if a function returns something else than bounds."""
+    total = np.zeros(len(orders))
+    for curve, count in parts:
+        values = np.asarray(curve(1 + orders), dtype=np.float64)
+        if values.shape != orders.shape or not np.all(values >= 0):
+            shown = values.shape if values.shape != orders.shape else float(np.min(values))
+            raise InputError("curve", shown, f"a divergence >= 0 for each order, shape {orders.shape}")
+        total += count * ((1 + orders) - 1) * values
+    return total
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RenyiLossDistribution(ProfileLossDistribution):
+    """The pair whose profile declared Rényi divergences imply in both orders; copies add up their divergences."""
+
+    curve: MomentCurve
+    tangent: float
+    """Between 0 and this ε the profile is a line in γ."""
+
+    @classmethod
+    def from_curve(cls, curve: MomentCurve) -> RenyiLossDistribution:
+        """Return the pair of the least bound at each ε, with a line to δ(0) where that is smaller than the bound.
+
+        The bound is convex in γ = e^ε. Its line to γ = 1 is a tangent, and with the mirror image below 1 the whole is
+        convex for δ(0) ≤ (2 δ(ε) + γ − 1)/(γ + 1).
+        """
+        deltas_at = curve.implied_deltas
+        grid = np.concatenate([np.geomspace(SMALLEST_CHECKED, FARTHEST_CHECKED, 2 * POINT_COUNT)])
+
+        def largest_middle(epsilon: Floats) -> Floats:
+            return np.asarray((2 * deltas_at(epsilon) + np.expm1(epsilon)) / (1 + np.exp(epsilon)))
+
+        middle = min(curve.implied_total_variation, _least_on_grid(largest_middle, grid)[1])
+
+        def slope_to_middle(epsilon: Floats) -> Floats:
+            return np.asarray((deltas_at(epsilon) - middle) / np.expm1(epsilon))
+
+        tangent, _ = _least_on_grid(slope_to_middle, grid)
+        at_tangent = float(deltas_at(np.array([tangent]))[0])
+
+        def profile(epsilons: Floats) -> Floats:
+            near = np.minimum(epsilons, tangent)  # a mean of both ends, of positive terms
+            line = middle * np.expm1(near - tangent) / math.expm1(-tangent)
+            line += at_tangent * np.expm1(near) / math.expm1(tangent)
+            return np.asarray(np.where(epsilons < tangent, line, deltas_at(np.maximum(epsilons, tangent))))
+
+        reach = limit_epsilon(profile, 0.0)
+        return cls(profile, profile, (0.0, 0.0), (reach, reach), RENYI_ERROR, curve, tangent)
+
+    @classmethod
+    def from_steps(cls, parts: Sequence[tuple[RenyiLossDistribution, int]]) -> RenyiLossDistribution:
+        """Return many steps as one, with the sum of their declared divergences."""
+        return _merge_renyi_steps(tuple(parts))
+
+    @property
+    def largest_loss(self) -> float:
+        return self.curve.largest_loss
+
+    @property
+    def zcdp_ceiling(self) -> float:
+        return self.curve.rho
+
+    def declared_moment(self, order: float) -> float:
+        z = np.array([order])
+        bound = self.curve.moments_at(z)
+        return float(np.minimum(bound, _summed_moments(self.curve.parts, z))[0] if self.curve.parts else bound[0])
+
+    def cut_at_losses(self, edges: Floats) -> LossCells:
+        """Return cells as for any profile, and atoms at 0 and at the ends of the tangents: between them no losses."""
+        outer = edges[np.abs(edges) > self.tangent]
+        cells = ProfileLossDistribution.cut_at_losses(self, np.concatenate([outer, [-self.tangent, self.tangent]]))
+        is_gap = (cells.lower >= -self.tangent) & (cells.upper <= self.tangent)
+        losses = np.concatenate([cells.lower[is_gap], cells.upper[is_gap]])
+        masses = np.concatenate([cells.low[is_gap], cells.high[is_gap]])
+        atoms = LossCells.from_atoms(losses, masses, 0.0, 0.0)
+        return cells.select_cells(~is_gap).join_bounds(atoms)
+
+    def reverse_distribution(self) -> RenyiLossDistribution:
+        return self
+
+
+@lru_cache(maxsize=256)
+def _merge_renyi_steps(parts: tuple[tuple[RenyiLossDistribution, int], ...]) -> RenyiLossDistribution:
+    """Return the same object for both orders of a pair."""
+    if len(parts) == 1 and parts[0][1] == 1:
+        return parts[0][0]
+    curves = tuple((part.curve, count) for part, count in parts)
+    return RenyiLossDistribution.from_curve(MomentCurve.sum_of(curves))
+
+
+def _least_on_grid(function: Profile, grid: Floats) -> tuple[float, float]:
+    """Return the argument and the value of about the least value, by golden sections next to the least on a grid."""
+    index = int(np.argmin(function(grid)))
+    low, high = math.log(grid[max(index - 1, 0)]), math.log(grid[min(index + 1, len(grid) - 1)])
+    ratio = (math.sqrt(5) - 1) / 2
+    for _ in range(GOLDEN_STEPS):
+        first, second = high - ratio * (high - low), low + ratio * (high - low)
+        values = function(np.exp(np.array([first, second])))
+        low, high = (low, second) if values[0] <= values[1] else (first, high)
+    best = math.exp((low + high) / 2)
+    return best, float(function(np.array([best]))[0])

@@ -72,6 +72,11 @@ class PoissonRemove(LossDistribution):
         return top if math.isinf(top) or self.rate == 1 else float(log_mixture(np.array(top), self.rate))
 
     @property
+    def zcdp_ceiling(self) -> float:
+        """That of the base: e^{K} is convex in each of the two distributions, and is 1 if they are equal."""
+        return self.base.zcdp_ceiling
+
+    @property
     def infinity_mass_error(self) -> float:
         return self.base.infinity_mass_error + 4e-16
 
@@ -159,6 +164,11 @@ class PoissonAdd(LossDistribution):
             return self.base.largest_loss
         top = math.inf if self.base.infinite_mass > 0 else self.base.largest_loss
         return -math.log1p(-self.rate) if top == math.inf else -float(log_mixture(np.array(-top), self.rate))
+
+    @property
+    def zcdp_ceiling(self) -> float:
+        """That of the base: e^{K} is convex in each of the two distributions, and is 1 if they are equal."""
+        return self.base.zcdp_ceiling
 
     @property
     def infinity_mass_error(self) -> float:

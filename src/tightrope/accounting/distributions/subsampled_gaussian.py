@@ -81,6 +81,11 @@ class PoissonGaussian(LossDistribution):
     def largest_loss(self) -> float:
         return math.inf if self.remove else -math.log1p(-self.rate)
 
+    @property
+    def zcdp_ceiling(self) -> float:
+        """That of the Gaussian without sampling, which loses more."""
+        return GaussianLossDistribution(self.mu).zcdp_ceiling
+
     def reverse_distribution(self) -> PoissonGaussian:
         """Return the loss distribution of the pair in the other direction, without truncation."""
         return PoissonGaussian(self.mu, self.rate, not self.remove)

@@ -96,6 +96,11 @@ class Subset(LossDistribution):
     def rounding_error_bound(self) -> float:
         return self._positive_part.rounding_error_bound
 
+    @property
+    def zcdp_ceiling(self) -> float:
+        """That of the base, whose profile is larger everywhere."""
+        return self.base.zcdp_ceiling
+
     def reverse_distribution(self) -> Subset:
         return self
 
@@ -317,6 +322,11 @@ class SubsetGaussian(LossDistribution):
     @property
     def largest_loss(self) -> float:
         return math.inf
+
+    @property
+    def zcdp_ceiling(self) -> float:
+        """That of the Gaussian without sampling, which loses more."""
+        return GaussianLossDistribution(self.mu).zcdp_ceiling
 
     def reverse_distribution(self) -> SubsetGaussian:
         return self

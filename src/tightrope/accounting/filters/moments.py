@@ -11,7 +11,6 @@ from typing import Self, final
 
 import numpy as np
 import scipy
-from scipy.special import logsumexp
 
 from tightrope.accounting.distributions.base import LossDistribution
 from tightrope.accounting.distributions.composition import Composition, probability_of_any
@@ -19,6 +18,7 @@ from tightrope.accounting.epsilon_search import least_epsilon
 from tightrope.accounting.filters.filter import ROUNDING_ALLOWANCE, Filter, Guarantee, LossAccount
 from tightrope.accounting.neighbors import Neighbors
 from tightrope.accounting.privacy_loss import PrivacyLoss
+from tightrope.accounting.summaries import dominating_atoms
 from tightrope.errors import InputError, InsufficientBudgetError
 from tightrope.numerics.arrays import Floats
 from tightrope.numerics.checks import (
@@ -32,9 +32,6 @@ from tightrope.numerics.checks import (
 # Upper bounds on K(z) = log E[e^{zL}; L < ∞] for any distribution: in closed form if possible, otherwise from cells.
 
 Orders = tuple[float, ...]
-FINEST_CELLS = 1e-4
-"""Width of cells, as a fraction of the range of losses."""
-IGNORED_CELL = 1e-40
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -65,19 +62,8 @@ def _distribution_moments(law: LossDistribution, orders: Orders) -> LogMoments:
     points = z.astype(np.complex128)
     closed_form = law.log_moment(points)
     if closed_form is None:
-        # The distribution of the cells' ends dominates; e^{zl} is convex in e^{−l}, so its moment is at least as large.
-        coarse = law.loss_cells(0.25)
-        has_mass = coarse.p_masses > IGNORED_CELL
-        extent = float(np.max(coarse.upper[has_mass]) - np.min(coarse.lower[has_mass]))
-        cells = law.loss_cells(max(extent * FINEST_CELLS, 1e-300))
-        losses, masses = cells.dominating_atoms()
-        has_mass = masses > 0
-        losses, log_masses = losses[has_mass], np.log(masses[has_mass])
-        values = np.array([float(logsumexp(order * losses + log_masses)) for order in orders])
-        largest = float(np.max(np.abs(losses), initial=0.0))
-        error = 1e-15 * (z * largest + 64) + math.ulp(1.0) * len(losses)
-        infinite_mass = max(cells.infinite_mass, law.infinite_mass * (1 + law.infinity_mass_error))
-        return LogMoments(values + error + z * cells.slack, infinite_mass)
+        atoms = dominating_atoms(law)
+        return LogMoments(np.array([atoms.log_moment(order) for order in orders]), atoms.infinite_mass)
     one_by_one = [slice(i, i + 1) for i in range(len(orders))]
     errors = np.concatenate([law.log_moment_error(points[i], closed_form[i]) for i in one_by_one])
     return LogMoments(
