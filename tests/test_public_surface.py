@@ -81,10 +81,11 @@ BOUNDS = {
 }
 METHODS = {
     tr.PrivacyLoss: "delta delta_bounds epsilon epsilon_bounds total_variation tradeoff true_positive_rate "
-    "gaussian_limit rdp rdp_bounds zcdp zcdp_bounds poisson_sample subset_sample erase method neighbors",
+    "gaussian_limit rdp rdp_bounds zcdp zcdp_bounds poisson_sample subset_sample erase method neighbors "
+    "plot",
     tr.Session: "plan spent suggest_bounds suggest_max_rows privacy_unit",
-    Plan: "release dry_run answers budget_fraction table frontier",
-    Answer: "to_pandas to_polars to_arrow value lower upper __arrow_c_stream__ _repr_html_",
+    Plan: "release dry_run answers budget_fraction table frontier plot",
+    Answer: "to_pandas to_polars to_arrow value lower upper __arrow_c_stream__ _repr_html_ plot",
     Answers: "certificate comparisons difference ratio bias to_json to_csv to_parquet report",
 }
 HEAVY = {"duckdb", "ibis", "jinja2", "matplotlib", "numpy", "pandas", "polars", "pyarrow", "scipy", "typer"}

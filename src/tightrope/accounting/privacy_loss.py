@@ -6,6 +6,7 @@ import math
 import sys
 import warnings
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Self, overload
 
 import numpy as np
@@ -20,14 +21,18 @@ from tightrope.accounting.epsilon_search import least_epsilon, round_root_to_sid
 from tightrope.accounting.methods.method import Method
 from tightrope.accounting.methods.select import adds_envelopes, choose_method
 from tightrope.accounting.neighbors import Neighbors
-from tightrope.errors import InputError, PrecisionError, PrecisionWarning
+from tightrope.display import Displayed, Rounded, Shown, Summary, reporting_package
+from tightrope.errors import InputError, PrecisionError, PrecisionWarning, TightropeError
 from tightrope.numerics.arrays import Floats
-from tightrope.numerics.checks import check_integer, check_number
+from tightrope.numerics.checks import check_integer, check_number, check_positive
 from tightrope.numerics.checks import check_probability as probability_in_unit
 from tightrope.numerics.rounding import SUBNORMAL
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tightrope.accounting.summaries import GaussianLimit
+    from tightrope.display import Figure
 
 MAX_RUNS = 10**12
 MAX_RECORDS = 10**18
@@ -37,8 +42,14 @@ ROUNDED_EPSILON = 1e-12
 """near the largest loss δ falls to 0, and the gap need not be smaller than the effect of this relative error of ε."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class PrivacyLoss(Curves):
+SHOWN_DELTAS = (1e-5, 1e-6, 1e-8)
+"""Values of δ for which ε is shown in a notebook."""
+PLOTTED_DELTA, SMALLEST_PLOT, LARGEST_PLOT, PLOTTED_POINTS = 1e-9, 1e-6, 100.0, 41
+"""δ(ε) is drawn to the ε of this δ, between these limits; curves have this many points."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class PrivacyLoss(Displayed, Curves):
     """Distribution of the privacy loss of a dominating pair, in both directions, in nats.
 
     ``+`` and ``k *`` compose. Composition holds for adaptively chosen *mechanisms*, with **parameters fixed in
@@ -81,6 +92,50 @@ class PrivacyLoss(Curves):
             neighbors,
             _stated_for=true_value_of,
         )
+
+    def text_summary(self) -> Summary:
+        """Return the number of releases and the distributions, without a computation."""
+        kinds = {type(law).__name__.removesuffix("LossDistribution") for law in self.remove.laws}
+        facts: list[tuple[str, Shown]] = [
+            ("releases", self._releases),
+            ("distributions of one release", ", ".join(sorted(kinds)) or "no loss"),
+            ("neighbors", self.neighbors.value),
+        ]
+        return Summary("loss.epsilon(delta), loss.delta(epsilon), loss.plot()", facts)
+
+    def notebook_summary(self) -> Summary:
+        """Return also ε at a few δ and the total variation, rounded up; "not computed" where that fails."""
+        about = self.text_summary()
+        rows = [(f"{delta:g}", self._shown_bound(partial(self.epsilon, delta))) for delta in SHOWN_DELTAS]
+        facts = [*about.facts, ("total variation", self._shown_bound(self.total_variation))]
+        return Summary("", facts, ("delta", "epsilon, at most"), rows)
+
+    def _shown_bound(self, compute: Callable[[], float]) -> Shown:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", PrecisionWarning)
+            try:
+                return Rounded(compute(), "up")
+            except TightropeError:
+                return "not computed"
+
+    def plot(self, *, largest_epsilon: float | None = None) -> Figure:
+        """Draw the trade-off curve of the best attacker next to δ(ε), both upper bounds, as a matplotlib figure.
+
+        ``largest_epsilon`` is the end of the second curve, by default the ε at δ = 10⁻⁹, at most 100. Raises
+        ``InputError`` unless it is positive, and ``MissingExtraError`` without matplotlib.
+        """
+        if largest_epsilon is None:
+            shown = self._shown_bound(partial(self.epsilon, PLOTTED_DELTA))
+            end = shown.value if isinstance(shown, Rounded) else math.inf
+            largest_epsilon = min(max(end, SMALLEST_PLOT), LARGEST_PLOT)
+        epsilons = np.linspace(0.0, check_positive("largest_epsilon", largest_epsilon), PLOTTED_POINTS)
+        rates = (1 - np.cos(np.linspace(0.0, np.pi, PLOTTED_POINTS))) / 2
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", PrecisionWarning)
+            profile = list(zip(epsilons.tolist(), self.delta(epsilons).tolist(), strict=True))
+            tradeoff = list(zip(rates.tolist(), self.true_positive_rate(rates).tolist(), strict=True))
+        figure: Figure = reporting_package().plots.loss_curves(tradeoff, profile)
+        return figure
 
     def __add__(self, other: PrivacyLoss) -> PrivacyLoss:
         if not isinstance(other, PrivacyLoss):

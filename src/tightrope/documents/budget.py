@@ -12,6 +12,7 @@ from fractions import Fraction
 from statistics import NormalDist
 from typing import Any
 
+from tightrope.display import Displayed, Summary
 from tightrope.documents.wording import DELTA_SIZE_ADVICE, explain_numbers
 from tightrope.errors import InputError
 
@@ -43,8 +44,8 @@ SMALLEST_RATE, ABOVE_ONE = Decimal("1e-100"), EXPONENTIALS.add(Decimal(1), Decim
 STATE_POINTS = "state points of it: Budget(points=[(epsilon, delta), ...])"
 
 
-@dataclass(frozen=True, slots=True)
-class Budget:
+@dataclass(frozen=True, slots=True, repr=False)
+class Budget(Displayed):
     """A privacy budget: an ε, a total variation, a list of (ε, δ) points, or all of them; or a trade-off function.
 
     ``delta`` is required (or follows from ``points``): it also caps the probability of an output that gives a person
@@ -187,6 +188,15 @@ class Budget:
             "delta": str(self.delta),
             "points": [[str(epsilon), str(delta)] for epsilon, delta in self.checked_points],
         }
+
+    def text_summary(self) -> Summary:
+        """Return the budget as it is promised."""
+        return Summary(str(self))
+
+    def notebook_summary(self) -> Summary:
+        """Return the budget with each of its points."""
+        points = [(f"epsilon {epsilon}", f"delta {delta}") for epsilon, delta in self.points]
+        return Summary(str(self), points)
 
     def __str__(self) -> str:
         if self.tradeoff is not None:

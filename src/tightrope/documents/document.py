@@ -13,11 +13,12 @@ from decimal import Decimal
 from itertools import groupby
 from typing import Annotated, Any
 
-from msgspec import Meta, Struct, to_builtins
+from msgspec import UNSET, Meta, Struct, to_builtins
 
+from tightrope.display import Displayed, Summary
 from tightrope.documents.budget import Budget
 from tightrope.documents.escaping import json_text
-from tightrope.errors import InputError
+from tightrope.errors import InputError, short_repr
 
 _MAX = sys.float_info.max
 Finite = Annotated[float, Meta(ge=-_MAX, le=_MAX)]
@@ -38,8 +39,33 @@ WRITTEN = {"center": "centre", "realized": "realised"}
 """Keys in documents and ledgers, by field, where Python has another name."""
 
 
-class Part(Struct, frozen=True, forbid_unknown_fields=True):
-    """A table of keys and values in a document: no key but its own."""
+class Part(Displayed, Struct, frozen=True, forbid_unknown_fields=True):
+    """A table of keys and values in a document: no key but its own.
+
+    As text, it shows the sizes of its lists and tables, which may hold thousands of integers.
+    """
+
+    def __repr__(self) -> str:
+        shown = (f"{name}={_short_value(value)}" for name, value in _stated_fields(self))
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+    def notebook_summary(self) -> Summary:
+        """Return each field; of lists and tables their sizes."""
+        return Summary("", [(name, _short_value(value)) for name, value in _stated_fields(self)])
+
+
+def _stated_fields(part: Struct) -> list[tuple[str, Any]]:
+    """Return the names and the values of the fields that are stated."""
+    fields = ((name, getattr(part, name)) for name in part.__struct_fields__)
+    return [(name, value) for name, value in fields if value is not None and value is not UNSET]
+
+
+def _short_value(value: object) -> str:
+    if isinstance(value, Struct):
+        return type(value).__name__
+    if isinstance(value, tuple | list | dict):
+        return f"<{len(value):,} {'entry' if len(value) == 1 else 'entries'}>"
+    return short_repr(value)
 
 
 class Triple(Part, frozen=True, kw_only=True):

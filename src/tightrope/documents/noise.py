@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from msgspec import structs
 
+from tightrope.display import Displayed, Rounded, Shown, Summary
 from tightrope.documents.budget import Guarantee
 from tightrope.documents.document import WRITTEN, Counted, Finite, Part, Positive, Probability, Size, TablePart, Triple
 from tightrope.documents.reader import Reader
@@ -73,8 +74,8 @@ class NoiseDocument(Part, frozen=True, kw_only=True, rename=WRITTEN):
         return str(self.explanation_parts)
 
 
-@dataclass(frozen=True, slots=True)
-class NoiseCertificate:
+@dataclass(frozen=True, slots=True, repr=False)
+class NoiseCertificate(Displayed):
     """The least expected cost of noise that keeps a promise lies between ``lower`` and ``upper``.
 
     ``upper`` is what the noise at hand costs, from the integer table that is sampled, rounded up; ``lower`` holds for
@@ -113,6 +114,20 @@ class NoiseCertificate:
         if self.upper == self.lower:
             return 0.0
         return self.upper / self.lower - 1 if self.lower > 0 else math.inf
+
+    def text_summary(self) -> Summary:
+        """Return the proven bounds, the errors and the guarantee."""
+        guarantee = self.guarantee
+        facts: list[tuple[str, Shown]] = [
+            ("cost of this noise, at most", Rounded(self.upper, "up")),
+            ("cost of every noise, at least", Rounded(self.lower, "down")),
+            ("above the least, at most", f"{100 * self.gap:.2g} %"),
+            ("epsilon", Rounded(guarantee.epsilon, "up")),
+            ("delta", Rounded(guarantee.delta, "up")),
+            ("total variation", Rounded(guarantee.total_variation, "up")),
+            ("proof", self.argument.kind),
+        ]
+        return Summary(f"{self.cost} error, sensitivity {self.sensitivity:g}", facts)
 
     def explain(self) -> str:
         """Return the guarantee of answers with this noise in one plain paragraph; every number is rounded up."""

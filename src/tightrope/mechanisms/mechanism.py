@@ -4,20 +4,27 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tightrope.accounting.distributions.atoms import Atoms
 from tightrope.accounting.privacy_loss import PrivacyLoss
+from tightrope.display import Displayed, Rounded, Shown, Summary, reporting_package
 from tightrope.errors import InputError
 from tightrope.numerics.checks import check_inner_probability, check_non_negative, check_positive
 from tightrope.numerics.rounding import ROUND_OFF
 from tightrope.randomness.bits import Source
 
+if TYPE_CHECKING:
+    from tightrope.display import Figure
 
-class Mechanism(ABC):
+PLOTTED_TAILS = tuple(10.0 ** (-digits / 4) for digits in range(1, 37))
+"""Probabilities of larger errors at which continuous noise is drawn."""
+
+
+class Mechanism(Displayed, ABC):
     """A noise distribution for a declared sensitivity: its privacy loss, its errors, its sampler.
 
     Errors refer to the noise X itself: E|X|, E X², sup |X|.
@@ -52,6 +59,26 @@ class Mechanism(ABC):
     @abstractmethod
     def half_width(self, confidence: float) -> float:
         """Return the smallest w with P(|X| ≤ w) ≥ confidence: the interval answer ± w has that coverage."""
+
+    def text_summary(self) -> Summary:
+        """Return the errors of the noise."""
+        facts: list[tuple[str, Shown]] = [
+            ("expected absolute error", Rounded(self.mean_absolute_error, "up")),
+            ("standard deviation", Rounded(math.sqrt(self.mean_squared_error), "up")),
+            ("95 % margin of error", Rounded(self.half_width(0.95), "up")),
+            ("maximum error", Rounded(self.worst_error, "up") if math.isfinite(self.worst_error) else "unbounded"),
+        ]
+        sensitivity = getattr(self, "sensitivity", None)
+        return Summary("" if sensitivity is None else f"sensitivity {sensitivity:g}", facts)
+
+    def plot(self) -> Figure:
+        """Draw the probability of a larger error, |X| > x, on a logarithmic axis, as a matplotlib figure.
+
+        Raises ``MissingExtraError`` without matplotlib.
+        """
+        tails = [(float(self.half_width(1 - tail)), tail) for tail in PLOTTED_TAILS]
+        figure: Figure = reporting_package().plots.noise_tails({type(self).__name__: tails})
+        return figure
 
     @abstractmethod
     def sample(self, size: int, randomness: Source | None = None) -> NDArray[Any]:

@@ -20,6 +20,7 @@ from tightrope.accounting.distributions.gaussian import GaussianLossDistribution
 from tightrope.accounting.loss_pmf import LossLattice, LossPMF
 from tightrope.accounting.neighbors import Neighbors
 from tightrope.accounting.privacy_loss import PrivacyLoss
+from tightrope.display import Displayed, Rounded, Shown, Summary
 from tightrope.documents.budget import Budget
 from tightrope.errors import InputError, InsufficientBudgetError
 from tightrope.mechanisms.discrete.box_table import AnyTable
@@ -349,8 +350,8 @@ HOPELESS_RATIO = 1.6
 """If Gaussian noise is this much larger than the best, families between Gaussian and Laplace are skipped."""
 
 
-@dataclass(frozen=True, slots=True)
-class NoiseAllocation:
+@dataclass(frozen=True, slots=True, repr=False)
+class NoiseAllocation(Displayed):
     """The selected noise by unit and vector, the total loss, and each family's error relative to the selected one's."""
 
     selections: tuple[tuple[SelectedNoise, ...], ...]
@@ -370,6 +371,15 @@ class NoiseAllocation:
     """The joint name of the families."""
     normalized_size: float = math.inf
     """The common size times the largest ε of the budget: nearly the same for other budgets."""
+
+    def text_summary(self) -> Summary:
+        """Return the noise of each vector."""
+        rows: list[tuple[Shown, ...]] = [
+            (selected.noise_spec.statistic, selected.family_name, Rounded(selected.table.mean_absolute, "up"))
+            for unit in self.selections
+            for selected in unit
+        ]
+        return Summary(self.family_name, (), ("statistic", "noise", "expected absolute error in steps"), rows)
 
 
 def allocate_noise(

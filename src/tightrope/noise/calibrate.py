@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import cast
 
@@ -24,6 +24,7 @@ from scipy import special
 
 from tightrope.accounting.distributions.gaussian import GaussianLossDistribution
 from tightrope.accounting.privacy_loss import PrivacyLoss
+from tightrope.display import Displayed, Summary
 from tightrope.documents.budget import Budget, Number, exact_decimal, float_at_most
 from tightrope.errors import InputError, InsufficientBudgetError, PrecisionError, PrecisionWarning
 from tightrope.mechanisms.gaussian import gaussian
@@ -119,13 +120,17 @@ ZERO_DELTA = 1e-290
 """Stand-in for an allowed δ of zero as a divisor; smaller values are negligible."""
 
 
-@dataclass(frozen=True, slots=True)
-class Calibration:
+@dataclass(frozen=True, slots=True, repr=False)
+class Calibration(Displayed):
     """The result of a calibration: the parameter, its loss, which meets the budget, and the number of evaluations."""
 
     parameter: float
-    loss: PrivacyLoss = field(repr=False)
+    loss: PrivacyLoss
     evaluations: int
+
+    def text_summary(self) -> Summary:
+        """Return the parameter and the number of evaluations."""
+        return Summary(f"parameter {self.parameter!r}", [("evaluations of the loss", self.evaluations)])
 
 
 def calibrate(

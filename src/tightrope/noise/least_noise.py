@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
@@ -35,13 +35,13 @@ from tightrope.numerics.checks import Real, check_integer
 from tightrope.numerics.root_finding import Side, find_crossing
 
 
-@dataclass(frozen=True, eq=False)  # not slotted: the certificate is cached
+@dataclass(frozen=True, eq=False, repr=False)  # not slotted: the certificate is cached
 class LeastNoise(IntegerMechanism, CertifiedMechanism):
     """Integer noise, sampled and certified from one table. ``certificate`` is computed at first access."""
 
     table: NoiseTable
     sensitivity: int
-    certificate_builder: CertificateBuilder = field(repr=False)
+    certificate_builder: CertificateBuilder
 
     @cached_property
     def certificate(self) -> NoiseCertificate:  # type: ignore[override]

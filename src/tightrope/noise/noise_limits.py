@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 
+from tightrope.display import Displayed, Rounded, Shown, Summary
 from tightrope.documents.budget import Budget
 from tightrope.errors import InputError, PrecisionError
 from tightrope.mechanisms.laplace import laplace
@@ -23,8 +24,8 @@ LARGEST_EPSILON = 600.0
 """Formulas are not evaluated for a larger ε."""
 
 
-@dataclass(frozen=True, slots=True)
-class NoiseLimits:
+@dataclass(frozen=True, slots=True, repr=False)
+class NoiseLimits(Displayed):
     """Bounds on the least expected cost of noise that meets a guarantee.
 
     ``known`` has every bound that was computed, as (its name, "lower" or "upper", value); the limits are the best ones.
@@ -38,6 +39,14 @@ class NoiseLimits:
     def gap(self) -> float:
         """``upper / lower − 1``."""
         return self.upper / self.lower - 1 if self.lower > 0 else math.inf
+
+    def text_summary(self) -> Summary:
+        """Return both limits, and every bound that was computed."""
+        facts = [("at least", Rounded(self.lower, "down")), ("at most", Rounded(self.upper, "up"))]
+        rows: list[tuple[Shown, ...]] = [
+            (name, side, Rounded(value, "down" if side == "lower" else "up")) for name, side, value in self.known
+        ]
+        return Summary("bounds on the least expected cost of noise", facts, ("bound", "side", "value"), rows)
 
 
 def noise_limits(

@@ -63,7 +63,7 @@ class RemainingNoise(Protocol):
         """An explanation of the adjustment, for readers."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Accuracy:
     """The errors of one query.
 
@@ -76,6 +76,9 @@ class Accuracy:
     keys: Noise | None
     remaining_noise: RemainingNoise | None = None
     related_notes: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"<Accuracy of {self.question.asked.name!r}: {list(self.stated_noises)}>"
 
     @property
     def own_noises(self) -> tuple[Noise, ...]:

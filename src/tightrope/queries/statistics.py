@@ -169,7 +169,7 @@ def draw_joint_points(noises: Sequence[Noise], size: int) -> list[Integers]:
     ]
 
 
-@dataclass(frozen=True, eq=False)  # not slotted: caches what all groups share
+@dataclass(frozen=True, eq=False, repr=False)  # not slotted: caches what all groups share
 class Noise:
     """The noise of one vector: the integer distribution that is sampled, and the size of its unit.
 
@@ -184,6 +184,9 @@ class Noise:
     discovers: bool = False
     choice: QuantileChoice | None = None
     """The vector's choice; for a minimum or maximum, with the number of rows that its noise makes it leave out."""
+
+    def __repr__(self) -> str:
+        return f"<Noise of {self.vector.statistic_name!r}: {self.family}, {self.table!r}>"
 
     @cached_property
     def noise_mechanism(self) -> WidenedNoise:

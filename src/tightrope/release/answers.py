@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET
 
+from tightrope.display import Displayed, Rounded, Shown, Summary
 from tightrope.documents.document import plain_data, to_json_text
-from tightrope.documents.escaping import escape_control_chars, html_text, range_part_text
+from tightrope.documents.escaping import escape_control_chars, range_part_text
 from tightrope.documents.numbers import TIME_UNITS, UP, Rounding, positional_text, time_from_days
 from tightrope.documents.release import (
     MEASURES,
@@ -42,8 +43,8 @@ if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
-MAX_GROUPS_IN_NOTEBOOK = 60
-"""Maximum number of groups of an answer shown in a notebook."""
+    from tightrope.display import Figure
+
 TEXT_COLUMNS = QUESTION, STATISTIC, MISSING
 MAX_EXACT_INTEGER = 2**53
 """Integers up to this size are exact as doubles."""
@@ -78,25 +79,22 @@ def _arrow_array(values: list[Any], arrow_type: Any = None) -> Any:
 
 def answer_html(answer: AnswerDocument) -> str:
     """Return an HTML table with the keys, the value and its interval; all names and keys are escaped."""
+    from tightrope.reporting import html_table
+
     names = (*answer.by, *MEASURES, *(name for name in PAID if any(name in row for row in answer.rows)))
-    header = "".join(f"<th>{html_text(name)}</th>" for name in names)
     table_rows = []
-    for row in answer.rows[:MAX_GROUPS_IN_NOTEBOOK]:
+    for row in answer.rows:
         # Bins and bands are labeled by both of their edges.
         edges_by_name = {**answer.bands, **({answer.by[-1]: answer.edges} if answer.edges else {})}
         labeled = {**row, **{name: range_part_text(row[name], edges) for name, edges in edges_by_name.items()}}
         labeled = labeled | {name: _shown_measure(row[name], name, answer.unit) for name in MEASURES}
-        table_rows.append(f"<tr>{''.join(f'<td>{_cell_text(labeled.get(name))}</td>' for name in names)}</tr>")
-    hidden_count = len(answer.rows) - MAX_GROUPS_IN_NOTEBOOK
-    hidden_note = f"<p>... and {hidden_count:,} more groups in .to_pandas()</p>" if hidden_count > 0 else ""
-    caption = f"{html_text(answer.name)}: {html_text(answer.label)}; 95 % intervals"
-    return f"<table><caption>{caption}</caption><tr>{header}</tr>{''.join(table_rows)}</table>{hidden_note}"
+        table_rows.append([_cell_text(labeled.get(name)) for name in names])
+    caption = f"{answer.name}: {answer.label}; 95 % intervals"
+    return str(html_table(caption, names, table_rows, " groups in .to_pandas()"))
 
 
-def _cell_text(field: object) -> str:
-    if field is None:
-        return "–"
-    return f"{field:.6g}" if isinstance(field, float) else html_text(str(field))
+def _cell_text(field: object) -> str | None:
+    return f"{field:.6g}" if isinstance(field, float) else None if field is None else str(field)
 
 
 Measured = float | datetime.date | None
@@ -211,6 +209,15 @@ class ReleasedTable:
     def _repr_html_(self) -> str:
         return answer_html(self.document)
 
+    def plot(self) -> Figure:
+        """Draw the values with their 95 % intervals as a matplotlib figure.
+
+        Raises ``InputError`` if no value is published, and ``MissingExtraError`` without matplotlib.
+        """
+        from tightrope.reporting import plots
+
+        return plots.answers_chart(self.document)
+
     @property
     def document(self) -> AnswerDocument:
         """The answer in serializable form: dates as text, no NaN, no infinity."""
@@ -244,6 +251,30 @@ class Answer(ReleasedTable):
 @dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
 class Comparison(ReleasedTable):
     """The difference or the ratio of answers, or of groups of an answer."""
+
+
+class CertificateData(Displayed, dict[str, Any]):
+    """A certificate as a dictionary."""
+
+    __slots__ = ("_certificate",)
+
+    def __init__(self, data: dict[str, Any], certificate: ReleaseCertificate) -> None:
+        super().__init__(data)
+        self._certificate = certificate
+
+    def text_summary(self) -> Summary:
+        """Return the guarantee, and the numbers of noisy values and of tables of noise."""
+        stated = self._certificate
+        facts: list[tuple[str, Shown]] = [
+            ("epsilon", Rounded(stated.epsilon, "up")),
+            ("delta", Rounded(stated.delta, "up")),
+            ("total variation", Rounded(stated.total_variation, "up")),
+            ("neighboring tables", stated.neighbors.statement),
+            ("mechanisms", len(stated.mechanisms)),
+            ("tables of noise", len(stated.tables)),
+            ("ledger", stated.ledger),
+        ]
+        return Summary(f"version {stated.version}", facts)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -344,8 +375,8 @@ class Answers:
 
     @property
     def certificate(self) -> dict[str, Any]:
-        """The certificate as plain data."""
-        return plain_data(self.certificate_data)
+        """The certificate as plain data; as text, it shows the sizes of its tables instead of their integers."""
+        return CertificateData(plain_data(self.certificate_data), self.certificate_data)
 
     def result(self, title: str | None = None, about: PublisherPart | None = None) -> ReleaseResult:
         """Return all of it as one typed document: the output of ``tightrope release --json`` and the report's data."""

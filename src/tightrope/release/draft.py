@@ -13,6 +13,7 @@ from itertools import chain
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from tightrope.display import Displayed, Rounded, Shown, Summary
 from tightrope.documents.budget import Budget, charged_fraction
 from tightrope.documents.document import BudgetPart, plain_data
 from tightrope.documents.escaping import escape_control_chars
@@ -55,6 +56,7 @@ from tightrope.release.settings import (
     large_epsilon_warning,
     neighbors_data,
 )
+from tightrope.reporting.wording.sentences import PROBABLY
 from tightrope.tables.expressions.conditions import Cut
 from tightrope.tables.expressions.expression import term_facts
 from tightrope.tables.request import ContributionBounds
@@ -152,8 +154,8 @@ TABLE_EPSILONS = ("0.1", "0.3", "0.5", "1", "2", "5", "10")
 """The values of ε in ``accuracy_table``."""
 
 
-@dataclass(frozen=True, eq=False)  # not slotted: what is computed once is kept
-class NoisePlan:
+@dataclass(frozen=True, eq=False, repr=False)  # not slotted: what is computed once is kept
+class NoisePlan(Displayed):
     """Questions with their noise, certified against a fraction of a budget; a draft cannot spend budget.
 
     It is independent of the data. The loss composes all noisy vectors with **parameters fixed in advance**;
@@ -481,6 +483,20 @@ class NoisePlan:
         if bounded:
             return "bounded noise, which discovered groups need"
         return f"smallest expected error of {len(self.allocation.alternatives)} noise families under this budget"
+
+    def text_summary(self) -> Summary:
+        """Return the 95 % margin of error of each question, for some numbers of rows in a group."""
+        rows: list[tuple[Shown, ...]] = []
+        for accuracy in self.query_accuracies:
+            margins: list[Shown] = []
+            for error in map(accuracy.errors_at_size, self.sizes):
+                width = "unbounded" if error["half_width_95"] is None else Rounded(error["half_width_95"], "up")
+                margins.append(width if error["suppressed"] <= PROBABLY else "probably suppressed")
+            rows.append((accuracy.question.asked.name, *margins))
+        columns = ("95 % margin of error", *(f"with {people:,} rows" for people in self.sizes))
+        count = len(self.questions)
+        title = f"{count} question{'s' if count > 1 else ''}; {self.budget}"
+        return Summary(title, (), columns, rows)
 
     def explain_guarantee(self) -> str:
         """Return the guarantee in one plain paragraph, with a picture of 100 guesses; all numbers are rounded up."""

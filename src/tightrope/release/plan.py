@@ -6,12 +6,14 @@ from collections.abc import Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, final
 
+from tightrope.display import Displayed, Summary
 from tightrope.documents.budget import Budget
 from tightrope.errors import InputError, InsufficientBudgetError
 from tightrope.release.accounts import ReleaseAccount, SingleUseObject, annotate_error, refuse_second_release
 
 if TYPE_CHECKING:
     from tightrope.accounting.privacy_loss import PrivacyLoss
+    from tightrope.display import Figure
     from tightrope.documents.release import PlannedRelease
     from tightrope.noise.allocation import NoiseAllocation
     from tightrope.queries.accuracy import Accuracy
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
 
 
 @final
-class Plan(SingleUseObject):
+class Plan(Displayed, SingleUseObject):
     """Questions with their noise, certified against a fraction of the session's budget.
 
     Made by ``Session.plan``; ``print`` it, view its ``table()``, then ``release()`` it. It is independent of the data.
@@ -157,6 +159,15 @@ class Plan(SingleUseObject):
     def __str__(self) -> str:
         return str(self._draft)
 
-    def __repr__(self) -> str:
-        count = len(self.questions)
-        return f"<Plan: {count} question{'s' if count > 1 else ''}; {self.budget}>"
+    def text_summary(self) -> Summary:
+        """Return the 95 % margin of error of each question, for some numbers of rows in a group."""
+        return self._draft.text_summary()
+
+    def plot(self) -> Figure:
+        """Draw the 95 % margins of error over ε (``frontier``), a line for each answer, as a matplotlib figure.
+
+        Planning for these budgets takes as long as planning. Raises ``MissingExtraError`` without matplotlib.
+        """
+        from tightrope.reporting import plots
+
+        return plots.plan_frontier(self.frontier())

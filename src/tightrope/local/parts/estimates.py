@@ -8,13 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betainc, betaincinv, ndtri
 
+from tightrope.display import Displayed, Rounded, Summary
 from tightrope.errors import InputError
 from tightrope.numerics.arrays import Floats
 from tightrope.numerics.checks import check_inner_probability, check_integer
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Shares:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Shares(Displayed):
     """Unbiased estimates with the ends of their intervals, shape [k] each (one number each for a mean).
 
     They estimate the shares of the ``people`` who reported: only the mechanism is random. ``confidence`` holds for
@@ -31,6 +32,17 @@ class Shares:
 
     def __len__(self) -> int:
         return len(self.value)
+
+    def text_summary(self) -> Summary:
+        """Return the estimates with their intervals."""
+        ends = zip(*(np.atleast_1d(end).tolist() for end in (self.value, self.lower, self.upper)), strict=True)
+        rows = [
+            (str(index), Rounded(value), Rounded(lower, "down"), Rounded(upper, "up"))
+            for index, (value, lower, upper) in enumerate(ends)
+        ]
+        kind = "simultaneous intervals" if self.simultaneous else "intervals"
+        title = f"reports of {self.people:,} people, {100 * self.confidence:g} % {kind}"
+        return Summary(title, (), ("category", "value", "lower", "upper"), rows)
 
 
 def simultaneous_z_score(confidence: float, of: int = 1) -> float:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeVar
 
+from tightrope.display import Displayed, Rounded, Shown, Summary
 from tightrope.documents.budget import Guarantee
 from tightrope.documents.numbers import UP, significant_text, terminal_text
 from tightrope.errors import InputError
@@ -78,14 +79,22 @@ SMALLEST_ERROR = 1e-100
 """Its square and the square of its inverse are still floats."""
 
 
-@dataclass(frozen=True, slots=True)
-class Option:
+@dataclass(frozen=True, slots=True, repr=False)
+class Option(Displayed):
     """One mechanism for a question: ``variance`` per person, ``bits`` per report."""
 
     name: str
     mechanism: Oracle | BallMean
     variance: float
     bits: int
+
+    def text_summary(self) -> Summary:
+        """Return the mechanism's variance and the size of its reports."""
+        facts: list[tuple[str, Shown]] = [
+            ("variance for one person", Rounded(self.variance, "up")),
+            ("bits of a report", self.bits),
+        ]
+        return Summary(self.name, facts)
 
     def expected_error(self, people: int) -> float:
         """Root mean squared error of the estimate from this many people: √(variance / people)."""
@@ -239,8 +248,8 @@ class LeastRequirement:
     error: float
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+@dataclass(frozen=True, slots=True, repr=False)
+class Plan(Displayed):
     """A study: the mechanism, the number of people, the error, and lower bounds for every mechanism.
 
     People are sampled from a population whose proportions or mean are estimated. ``error`` is the root mean squared
@@ -265,6 +274,18 @@ class Plan:
     def guess_suffices(self) -> bool:
         """Return whether a constant guess is as accurate, without participants; both limits are 0 people then."""
         return self.guess <= self.error
+
+    def text_summary(self) -> Summary:
+        """Return the mechanism, the people, the error, and the lower bounds for every mechanism."""
+        facts: list[tuple[str, Shown]] = [
+            ("mechanism", self.option.name),
+            ("people", self.people),
+            ("root mean square error, at most", Rounded(self.error, "up")),
+            ("people that every mechanism needs", self.least_people),
+            ("the same if people may see earlier reports", self.in_turn.people),
+            ("bits of a report", self.option.bits),
+        ]
+        return Summary(f"a study of the question {self.question!r}", facts)
 
     def describe_plan(self, unit: float = 1.0) -> list[str]:
         """Return the mechanism with the number of people, and the lower bounds, one per line; errors times ``unit``."""

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
+from tightrope.display import Displayed, Rounded, Shown, Summary
 from tightrope.documents.budget import attack_success_of
 from tightrope.documents.document import plain_data
 from tightrope.documents.escaping import toml_value
@@ -60,8 +61,8 @@ def mechanism_choices(question: object) -> tuple[str, ...]:
     raise InputError("question", question, "'distribution' or 'mean'")
 
 
-@dataclass(frozen=True, slots=True)
-class Study:
+@dataclass(frozen=True, slots=True, repr=False)
+class Study(Displayed):
     """A question and a mechanism: shares of ``categories``, or the mean of numbers in ``bounds``.
 
     ``choice`` names a mechanism; "best" is the one with the least exact variance (``local.plan``). ``epsilon`` and,
@@ -117,6 +118,18 @@ class Study:
         if self.choice == ERASURE and self.total_variation is None:
             text = f"is needed for the mechanism '{ERASURE}': the largest total variation of one report, such as 0.2"
             raise InputError.from_text("total_variation", text)
+
+    def text_summary(self) -> Summary:
+        """Return the question, its categories or bounds, and the limits on what a report reveals."""
+        facts: list[tuple[str, Shown]] = [("question", self.question)]
+        if self.categories:
+            facts.append((f"{len(self.categories):,} categories", ", ".join(map(str, self.categories))))
+        if self.bounds is not None:
+            facts.append(("bounds", f"{self.bounds[0]:g} to {self.bounds[1]:g}"))
+        facts += [("epsilon of a report", Rounded(self.epsilon, "up")), ("mechanism", self.choice)]
+        if self.total_variation is not None:
+            facts.append(("total variation of a report", Rounded(self.total_variation, "up")))
+        return Summary(self.title, facts)
 
     @property
     def k(self) -> int | None:
@@ -258,8 +271,8 @@ REPORT_COUNTS = (1, 10, 100)
 """Numbers of independent reports of one person for which the loss is stated."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Findings:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Findings(Displayed):
     """Estimates from ``tally``: ``shares`` of the categories, or the mean; ``consistent`` ones are biased."""
 
     study: Study
@@ -296,6 +309,19 @@ class Findings:
             return cls(study, tally, mechanism.estimate_tally(tally, confidence=confidence))
         shares = mechanism.estimate_tally(tally, confidence=confidence, simultaneous=simultaneous)
         return cls(study, tally, shares, on_simplex(shares) if consistent else None)
+
+    def text_summary(self) -> Summary:
+        """Return the estimates by category, with their intervals."""
+        rows: list[tuple[Shown, ...]] = []
+        for found in self._category_estimates():
+            name = "mean" if found.category is None else str(found.category)
+            ends = (Rounded(found.value), Rounded(found.lower, "down"), Rounded(found.upper, "up"))
+            rows.append((name, *ends))
+        facts: list[tuple[str, Shown]] = [
+            ("reports", self.tally.people),
+            ("confidence", f"{100 * self.shares.confidence:g} %"),
+        ]
+        return Summary(self.study.title, facts, ("category", "value", "lower", "upper"), rows)
 
     def to_document(self) -> FindingsDocument:
         """Return all results as a document: for ``documents.document.to_json_text`` and ``reporting.study_html``."""

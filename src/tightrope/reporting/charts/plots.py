@@ -5,12 +5,13 @@ Each function returns a new Figure without a window or global state: save it wit
 
 from __future__ import annotations
 
+import io
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import cycle
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -34,6 +35,15 @@ if TYPE_CHECKING:
 
     from tightrope.noise.compare import Frontier, FrontierPoint, GaussianPrice
     from tightrope.transport.solvers.barycenter import DeltaFrontier
+
+
+class HasAnswerDocument(Protocol):
+    """An answer of a release, with the document that states it."""
+
+    @property
+    def document(self) -> AnswerDocument:
+        """The answer in serializable form."""
+
 
 MOST_GROUPS = 60
 FRONTIER_POINTS = 201
@@ -96,13 +106,16 @@ def privacy_profile(certificate: ReleaseCertificate | Mapping[str, object]) -> F
     return figure
 
 
-def answers_chart(answer: AnswerDocument | Mapping[str, object]) -> Figure:
+def answers_chart(answer: AnswerDocument | Mapping[str, object] | HasAnswerDocument) -> Figure:
     """Plot the values of one answer with their 95 % intervals: over the keys if these are numbers, else as a list.
+
+    ``answer`` is one of a release, its document, or this document as plain data.
 
     A list shows the first 60 groups that have a value and says how many there are.
     Raises InputError where no value is published, MissingExtraError without matplotlib.
     """
-    read = shown_answer(answer if isinstance(answer, AnswerDocument) else read_stated_part(answer, PartialAnswer))
+    stated = answer if isinstance(answer, AnswerDocument | Mapping) else getattr(answer, "document", answer)
+    read = shown_answer(stated if isinstance(stated, AnswerDocument) else read_stated_part(stated, PartialAnswer))
     published = [row for row in read.rows if row.value is not None]
     if not published:
         raise _empty_chart_error("answer", answer, "an answer with at least one published value")
@@ -131,6 +144,59 @@ def _show_dates(axis: Any, answer: Answer) -> None:
     if answer.time_unit:
         axis.axes.locator_params(axis=axis.axis_name, nbins=4)
         axis.set_major_formatter(lambda days, _: time_text(days, answer.time_unit))
+
+
+def plan_frontier(budgets: Sequence[Mapping[str, Any]]) -> Figure:
+    """Plot the 95 % margin of error of each planned answer over ε, both on logarithmic axes.
+
+    ``budgets`` are the rows of ``plan.frontier()``; where an answer's error depends on the rows of a group, it has a
+    line for each number of rows. Raises InputError if no budget can be met, MissingExtraError without matplotlib.
+    """
+    lines: dict[str, list[tuple[float, float]]] = defaultdict(list)
+    for row in budgets:
+        for name, widths in (row["answers"] or {}).items():
+            by_size = widths if isinstance(widths, Mapping) else {"": widths}
+            for rows, width in by_size.items():
+                if width is not None and width > 0:
+                    label = f"{name}, {int(rows):,} rows" if rows else name
+                    lines[label].append((row["epsilon"], width))
+    if not lines:
+        raise InputError.from_text("budgets", "no budget can be met; plan with a larger epsilon or delta")
+    figure, axes = _new_axes(6.4, 4.6, "ε", "95 % margin of error")
+    for (label, points), color, style in zip(lines.items(), cycle(_LAW_COLOURS), cycle(_LAW_STYLES), strict=False):
+        axes.loglog(*zip(*points, strict=True), color=color, linestyle=style, marker="o", label=_escape_mathtext(label))
+    figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize=8, handlelength=4)
+    return figure
+
+
+def loss_curves(tradeoff: Sequence[tuple[float, float]], profile: Sequence[tuple[float, float]]) -> Figure:
+    """Plot a privacy loss: true- against false-positive rate of the best attacker, next to δ over ε.
+
+    ``tradeoff`` has pairs of rates, ``profile`` pairs (ε, δ). Raises MissingExtraError without matplotlib.
+    """
+    figure, (attack, curve) = _new_figure(8.4, 4.0, columns=2)
+    rates, caught = zip(*tradeoff, strict=True)
+    attack.plot([0, 1], [0, 1], color=QUIET, linestyle="--", linewidth=1, label="coin flip")
+    attack.plot(rates, caught, color=ACCENT, linewidth=2, label="best attacker")
+    attack.set(xlim=(0, 1), ylim=(0, 1), aspect="equal", xlabel="false-positive rate", ylabel="true-positive rate")
+    attack.legend(loc="lower right", frameon=False)
+    drawn = [(epsilon, delta) for epsilon, delta in profile if delta > 0]
+    if drawn:
+        curve.semilogy(*zip(*drawn, strict=True), color=ACCENT, linewidth=2)
+    curve.set(xlabel="ε", ylabel="δ")
+    return figure
+
+
+def noise_tails(noises: Mapping[str, Sequence[tuple[float, float]]]) -> Figure:
+    """Plot P(|X| > x) over x on a logarithmic axis, one line a noise, from pairs (x, probability).
+
+    Raises MissingExtraError without matplotlib.
+    """
+    figure, axes = _new_axes(5.6, 4.0, "error", "probability of a larger error, at most")
+    for (name, tails), color in zip(noises.items(), cycle(_COLOURS), strict=False):
+        axes.semilogy(*zip(*tails, strict=True), color=color, linewidth=2, label=_escape_mathtext(name))
+    axes.legend(loc="upper right", frameon=False, fontsize=8)
+    return figure
 
 
 def frontier(found: Frontier) -> Figure:
@@ -217,17 +283,38 @@ _STYLE: dict[str, Any] = {"fmt": "o", "color": ACCENT, "markersize": 4, "elinewi
 
 
 def _new_axes(width: float, height: float, x_label: str, y_label: str) -> tuple[Figure, Axes]:
+    figure, (axes,) = _new_figure(width, height)
+    axes.set_xlabel(x_label, color=INK)
+    axes.set_ylabel(y_label, color=INK)
+    return figure, axes
+
+
+def _new_figure(width: float, height: float, columns: int = 1) -> tuple[Figure, list[Axes]]:
+    """Return an empty figure and its axes from left to right."""
+    figure = _figure_class()(figsize=(width, height), layout="constrained")
+    panels = list(figure.subplots(1, columns, squeeze=False)[0])
+    for axes in panels:
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.grid(alpha=0.25)
+    return figure, panels
+
+
+def _figure_class() -> Any:
+    """Return the class of figures, which a notebook shows without pyplot; MissingExtraError without matplotlib."""
     try:
         from matplotlib.figure import Figure
     except ImportError as missing:
         raise MissingExtraError("matplotlib", "release") from missing
-    figure = Figure(figsize=(width, height), layout="constrained")
-    axes = figure.add_subplot()
-    axes.set_xlabel(x_label, color=INK)
-    axes.set_ylabel(y_label, color=INK)
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.grid(alpha=0.25)
-    return figure, axes
+
+    class NotebookFigure(Figure):
+        """A figure that a notebook shows as a picture, without ``%matplotlib``."""
+
+        def _repr_png_(self) -> bytes:
+            picture = io.BytesIO()
+            self.savefig(picture, format="png")
+            return picture.getvalue()
+
+    return NotebookFigure
 
 
 def _row_values(rows: Iterable[Row]) -> list[float]:
@@ -419,12 +506,8 @@ def _draw_category_bars(saved: SavedCoupling, panel: Axes, name: Any) -> None:
 
 def _new_group_figure(saved: SavedCoupling, rows: int, size: tuple[float, float]) -> tuple[Figure, Any]:
     """An empty figure, and its axes by row and column."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as missing:
-        raise MissingExtraError("matplotlib", "release") from missing
     columns, groups = len(_drawn_groups(saved)), len(saved.mechanism.groups)
-    figure = Figure(figsize=(size[0] * columns + 1.0, size[1] * rows + 0.4), layout="constrained")
+    figure = _figure_class()(figsize=(size[0] * columns + 1.0, size[1] * rows + 0.4), layout="constrained")
     if columns < groups:
         figure.suptitle(f"the first {columns} of {groups} groups", fontsize=9, color=QUIET)
     return figure, figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
+from tightrope.display import Displayed, Rounded, Shown, Summary
 from tightrope.documents.coupling import CommonPart
 from tightrope.errors import InputError
 from tightrope.numerics.arrays import Floats, Integers, numeric_array
@@ -321,8 +322,8 @@ def plan_tables(plan: ExactPlan, law: ExactDistribution, target: ExactDistributi
 Group = Any
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class CouplingMechanism:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class CouplingMechanism(Displayed):
     """The map x ↦ y with probability γ_s[x, y] / λ_s[x] for a value x of group s (KM Def. 16, theory §6).
 
     γ_s couples the group's distribution λ_s with one target μ, so the output has distribution μ for every group:
@@ -349,9 +350,19 @@ class CouplingMechanism:
     objective: Objective
     stray: Fraction
     """The largest mass, over groups, on pairs outside the optimal float plan: its rounding error."""
-    memory: dict[tuple[Any, int], int] = field(default_factory=dict, repr=False)
-    common_part: CommonPart | None = field(default=None, repr=False)
+    memory: dict[tuple[Any, int], int] = field(default_factory=dict)
+    common_part: CommonPart | None = field(default=None)
     """None if all output distributions are the target."""
+
+    def text_summary(self) -> Summary:
+        """Return the numbers of groups and points, and the largest loss, without names and distributions."""
+        facts: list[tuple[str, Shown]] = [
+            ("groups", len(self.groups)),
+            ("points", len(self.target)),
+            (f"{self.objective} cost of the worst group", Rounded(max(self.loss.values()), "up")),
+        ]
+        same = "every group's output has the same distribution"
+        return Summary(same if self.common_part is None else "outputs of groups have a common part", facts)
 
     @classmethod
     def fit(

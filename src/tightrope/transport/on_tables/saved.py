@@ -12,6 +12,7 @@ from typing import Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from tightrope.display import Displayed, Shown, Summary
 from tightrope.documents.coupling import (
     AGAIN,
     CommonPart,
@@ -45,8 +46,8 @@ LOSS_TOLERANCE = 1e-9
 """Largest difference between a stored and a recomputed loss, relative to the largest cost: from rounded masses."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class SavedCoupling:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class SavedCoupling(Displayed):
     """A mechanism, the names of its points and groups in a table, and the origin of its distributions.
 
     ``group`` is the column of groups, ``metric`` the distance between the points, ``origin`` the stated one. The
@@ -58,6 +59,15 @@ class SavedCoupling:
     group: str
     metric: str
     origin: Origin
+
+    def text_summary(self) -> Summary:
+        """Return the column of groups, the metric and the size of the mechanism, without its distributions."""
+        facts: list[tuple[str, Shown]] = [
+            ("column of groups", self.group),
+            ("metric", self.metric),
+            ("distributions", self.origin.kind),
+        ]
+        return Summary("", [*facts, *self.mechanism.text_summary().facts])
 
     def to_document(self) -> CouplingDocument:
         """Return the document; ``documents.document.to_json_text`` serializes it.

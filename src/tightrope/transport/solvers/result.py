@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.sparse import coo_array, csr_array
 
+from tightrope.display import Displayed, Rounded, Shown, Summary
 from tightrope.numerics.arrays import Floats, Integers
 from tightrope.transport.costs.costs import Cost
 
@@ -86,8 +87,8 @@ MARGINAL_TOLERANCE = 1e-12
 """Tolerance of the marginals, summed over all points."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Coupling:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Coupling(Displayed):
     """A coupling of least cost.
 
     ``plan`` [n, m], sparse: the mass that moves from i to j; row and column sums are the distributions to 1e−12.
@@ -100,6 +101,16 @@ class Coupling:
     dual: Dual | Cut
     p: float
     method: str
+
+    def text_summary(self) -> Summary:
+        """Return the cost, its lower bound and the size of the plan."""
+        facts: list[tuple[str, Shown]] = [
+            ("cost", Rounded(self.cost, "up")),
+            ("cost of every coupling, at least", Rounded(self.lower_bound, "down")),
+            ("pairs with mass", self.plan.nnz),
+            ("method", self.method),
+        ]
+        return Summary(f"{self.plan.shape[0]:,} × {self.plan.shape[1]:,} points, p = {self.p:g}", facts)
 
     @property
     def wasserstein_distance(self) -> float:
