@@ -11,7 +11,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 if TYPE_CHECKING:
-    pass
+    from matplotlib import figure
+
+    Figure = figure.Figure
 
 
 class Rounded(NamedTuple):
