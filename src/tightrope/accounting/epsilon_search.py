@@ -21,7 +21,10 @@ SECANT_TOLERANCE = 1e-14
 STALL_TOLERANCE = 1e-10
 """If |log(δ/target)| is below this and no longer shrinks, the rest is rounding: the secant method stops."""
 SECOND_DIRECTION_FRACTION = 0.9
-"""For a lower bound, the second direction is solved only if its guess is at least this fraction of the first's ε."""
+"""For a lower bound on ε, the second direction is solved only if its guess is at least this fraction of the first's ε.
+
+Skipping it is valid, because a lower bound for one direction is one for the mechanism.
+"""
 
 
 def solve_from_guess(methods: Sequence[Method], target: float, *, upper_bound: bool) -> float | None:
@@ -35,7 +38,7 @@ def solve_from_guess(methods: Sequence[Method], target: float, *, upper_bound: b
     bound = 0.0
     for method in methods:
         if bound > 0 and (
-            method.cheap_delta_bound(bound) <= target or (upper_bound and method.delta_upper_bound(bound) <= target)
+            method.quick_delta_upper_bound(bound) <= target or (upper_bound and method.delta_upper_bound(bound) <= target)
         ):
             continue  # the smallest ε of this direction is at most the bound
         guess = method.approximate_epsilon_at(target)
@@ -60,13 +63,13 @@ def _solve_by_secants(delta_at_epsilon: Callable[[float], float], guess: Epsilon
         delta = delta_at_epsilon(epsilon)
         if not delta > 0:
             return None
-        excess = math.log(delta / target)
-        has_stalled = previous is not None and abs(excess) < STALL_TOLERANCE and abs(excess) > abs(previous[1]) / 4
-        if abs(excess) <= SECANT_TOLERANCE or has_stalled:
+        log_excess = math.log(delta / target)
+        has_stalled = previous is not None and abs(log_excess) < STALL_TOLERANCE and abs(log_excess) > abs(previous[1]) / 4
+        if abs(log_excess) <= SECANT_TOLERANCE or has_stalled:
             return epsilon
-        if previous is not None and previous[0] != epsilon and previous[1] != excess:
-            slope = (excess - previous[1]) / (epsilon - previous[0])
-        previous, step = (epsilon, excess), -excess / slope
+        if previous is not None and previous[0] != epsilon and previous[1] != log_excess:
+            slope = (log_excess - previous[1]) / (epsilon - previous[0])
+        previous, step = (epsilon, log_excess), -log_excess / slope
         if abs(step) <= 1e-15 * epsilon:
             return epsilon
         epsilon += step
@@ -99,7 +102,7 @@ def least_epsilon(
         stride *= stride
 
     def log_delta_excess(epsilon: float) -> float:
-        """Return the difference of the logarithms of δ and the target; ± 800 if one of them is 0."""
+        """Return the difference of the logarithms of δ and the target; ± 800 (more than any log of a float) if one is 0."""
         value = delta_at_epsilon(epsilon)
         return math.log(value) - math.log(target) if value > 0 and target > 0 else (800.0 if value > target else -800.0)
 
@@ -117,7 +120,7 @@ def round_root_to_side(
     At most 60 steps away from the root, each twice the last; a lower bound that would be negative is 0. Raises
     ``PrecisionError`` if none of them succeeds.
     """
-    step = 4e-16 * max(root, 1e-300)
+    step = 4e-16 * max(root, 1e-300)  # about two to four times the spacing of floats near the root
     for _ in range(60):
         if (delta_at_epsilon(root) <= target) == upper_bound:
             return max(root, 0.0)

@@ -1,4 +1,7 @@
-"""The largest groups by noisy counts, with their possible ranks; modes; the rows in suppressed groups."""
+"""The largest groups by noisy counts, with their possible ranks; modes; the rows in suppressed groups.
+
+Class attributes such as ``additive`` and ``comparable`` are described in ``tightrope.queries.query.Query``.
+"""
 
 from __future__ import annotations
 
@@ -56,12 +59,14 @@ def _largest_groups(records: Sequence[Record], noises: Noises, k: int) -> list[t
         value: noises[ROW_COUNT].confidence_interval(value, OUTSIDE / len(values)) for value in set(values)
     }
     lowers, uppers = (sorted(interval_by_value[value][end] for value in values) for end in (0, 1))
+    # A suppressed group has a noisy count of at most the threshold, and noise of at least minus the threshold.
     max_suppressed_rows = 2 * (noises[ROW_COUNT].key_threshold or 0)
     chosen = sorted(range(len(values)), key=lambda index: -values[index])[:k]
     shown: list[tuple[int, Record]] = []
     for index in chosen:
         lower, upper = interval_by_value[values[index]]
-        # The possible ranks, given the other intervals; a suppressed group has at most ``max_suppressed_rows``.
+        # The smallest and the largest rank that are possible if all counts are in their intervals: at best only groups
+        # whose intervals lie above this one have more rows, at worst all whose intervals reach above its lower end.
         best_rank = 1 + len(lowers) - bisect_right(lowers, upper)
         worst_rank = None if max_suppressed_rows > max(lower, 0) else len(uppers) - bisect_left(uppers, lower)
         ranks = {"best_rank": best_rank, "worst_rank": worst_rank}
@@ -156,6 +161,7 @@ class mode(LargestCountQuery):
     entries = ("column",)
 
     def __str__(self) -> str:
+        # The counted column is the last one in ``by``.
         other_groups = self.asked.without_groups(self.asked.by[-1:])
         return f"most frequent value of {escape_control_chars(str(self.term))}{other_groups.groups_text}"
 
@@ -171,8 +177,8 @@ class mode(LargestCountQuery):
 
     def resolve(self, schema: Schema, where: Term | None = None) -> Self:
         """Return the query for this schema, with its column or expression parsed."""
-        asked = self.asked.resolve(schema, where)
-        return self.with_fields(asked=asked, term=asked.terms[-1])
+        options = self.asked.resolve(schema, where)
+        return self.with_fields(asked=options, term=options.terms[-1])
 
     def select_shown_groups(
         self, records: Sequence[Record], noises: Noises, keys: Sequence[tuple[object, ...]]

@@ -537,7 +537,7 @@ class AdaptiveRangeMethod(Method):
         low = np.array([max(0.0, float(np.max((1 - gaps) * value - beyond)) * (1 - 1e-15)) for value in low.tolist()])
         return low, high
 
-    def cheap_delta_bound(self, epsilon: float) -> float:
+    def quick_delta_upper_bound(self, epsilon: float) -> float:
         """Return Chernoff's bound; 1 if other steps are composed."""
         if self.others.laws or not epsilon > 0:
             return 1.0

@@ -170,7 +170,7 @@ class ContourMethod(Method):
         try:
             return *self._select_level(0.0).body.delta(epsilon), "the integral cancels"
         except PrecisionError as caught:
-            return self.total.infinite_bounds[0], self.cheap_delta_bound(epsilon), str(caught)
+            return self.total.infinite_bounds[0], self.quick_delta_upper_bound(epsilon), str(caught)
 
     def _approximate_delta(self, epsilon: float) -> float:
         """Return δ by the saddle-point formula, with tails of negligible mass trimmed."""
@@ -212,7 +212,7 @@ class ContourMethod(Method):
     def _fallback_bounds(self, epsilon: float, known: Interval) -> Interval:
         """Return ``known``, narrowed by the fallback method and by Chernoff's bounds."""
         low, high = self._select_level(0.0).body.chernoff_bounds(epsilon)
-        low, high = max(low, known[0]), min(high, known[1], self.cheap_delta_bound(epsilon))
+        low, high = max(low, known[0]), min(high, known[1], self.quick_delta_upper_bound(epsilon))
         if sum(self.total.counts) > FEW_STEPS or self._variance_is_tiny:
             return low, max(low, high)
         try:
@@ -222,7 +222,7 @@ class ContourMethod(Method):
         low = max(low, below)
         return low, max(low, min(high, above))
 
-    def cheap_delta_bound(self, epsilon: float) -> float:
+    def quick_delta_upper_bound(self, epsilon: float) -> float:
         """Return Chernoff's bound, also of the slightly trimmed distribution, or only of that one if K has a wall."""
         if epsilon >= self.total.largest_loss + self.total.rounding_error_bound:
             return self.total.infinite_bounds[1]

@@ -85,14 +85,14 @@ class Method(ABC):
         """Return the lower end of ``delta``."""
         return self.delta(epsilon)[0]
 
-    def cheap_delta_bound(self, epsilon: float) -> float:
+    def quick_delta_upper_bound(self, epsilon: float) -> float:
         """Return an upper bound on δ(ε) at negligible cost; 1 by default."""
         del epsilon
         return 1.0
 
     def delta_to_precision(self, epsilon: float, size: float) -> Interval:
         """Return an interval for δ(ε), as narrow as matters if δ is added to a number of this size."""
-        upper = self.cheap_delta_bound(epsilon)
+        upper = self.quick_delta_upper_bound(epsilon)
         return (0.0, upper) if upper <= NEGLIGIBLE_PART * size else self.delta(epsilon)
 
     def precision_limit(self, epsilon: float) -> str:

@@ -386,7 +386,7 @@ class SmoothingMethod(Method):
         """Return bounds that always hold."""
         if epsilon >= self.total.largest_loss + self.total.rounding_error_bound:
             return self.total.infinite_bounds
-        low, high = self.total.infinite_bounds[0], self.cheap_delta_bound(epsilon)
+        low, high = self.total.infinite_bounds[0], self.quick_delta_upper_bound(epsilon)
         if high - self.total.infinite_mass <= SUBNORMAL:
             return low, high
         return max(low, self._atomic_lower_bound(epsilon)), high
@@ -410,7 +410,7 @@ class SmoothingMethod(Method):
         infinite = self.total.infinite_bounds[0]
         return probability_error_bounds(infinite + exact * (1 - error), 4 * ROUND_OFF * (infinite + exact))[0]
 
-    def cheap_delta_bound(self, epsilon: float) -> float:
+    def quick_delta_upper_bound(self, epsilon: float) -> float:
         return self.bounds.delta_chernoff_bound(epsilon)
 
     def approximate_epsilon_at(self, target: float) -> EpsilonGuess | None:
