@@ -265,7 +265,7 @@ def measure_coverage(name: str, plan_path: Path, draft: NoisePlan, truth: Truth,
     """Draw the noise repeatedly for the exact integers of the plan, without charging a budget."""
     file = load_plan_file(plan_path)
     table = attach_public_tables(file.open_table(), file.public_tables())
-    totals = [table.collect_totals(task.table_request) for task in draft.tasks]
+    totals = [table.collect_totals(task.table_request) for task in draft.query_groups]
     builder = AnswerBuilder(draft, certificate_of(draft))
     covered = intervals = 0
     titles: tuple[str, ...] = ()

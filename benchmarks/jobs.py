@@ -120,7 +120,7 @@ def measure_job(name: str, folder: Path, releases: int, peers: Sequence[str]) ->
     file = load_plan_file(plan_folder / "plan.toml")
     draft = file.release_plan().draft
     table = attach_public_tables(open_source(plan_folder / f"{task.table}.parquet"), file.public_tables())
-    totals = [table.collect_totals(group.table_request) for group in draft.tasks]
+    totals = [table.collect_totals(group.table_request) for group in draft.query_groups]
     draw_answers = AnswerBuilder(draft, certificate_of(draft)).build_answers
     covered, intervals, errors = 0, 0, []
     for _ in range(releases):

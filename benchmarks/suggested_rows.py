@@ -62,7 +62,7 @@ def main() -> int:
         own_rows = table.groupby(person).size()
         session = tr.Session(table, privacy_unit=person, max_rows=1, budget=BUDGET)
         plan = session.plan([rows_question(None)])
-        totals = [session._table.collect_totals(task.table_request) for task in plan.draft.tasks]
+        totals = [session._table.collect_totals(task.table_request) for task in plan.draft.query_groups]
         builder, noise = AnswerBuilder(plan.draft, certificate_of(plan.draft)), plan.noises()[0][0]
         for largest in (None, int(own_rows.max())):
             runs = [suggested_rows(builder.build_answers(totals), noise, largest) for _ in range(options.runs)]

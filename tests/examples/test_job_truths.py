@@ -39,7 +39,9 @@ def test_script_and_plan_agree_and_intervals_contain_the_exact_answers(name: str
     with redirect_stdout(io.StringIO()) as shown:
         names = runpy.run_path(str(tmp_path / f"{name}.py"))
     assert "Planning spends no budget" in shown.getvalue() and names["answers"][0].rows
-    assert [task.table_request for task in draft.tasks] == [task.table_request for task in names["plan"].draft.tasks]
+    assert [query_group.table_request for query_group in draft.query_groups] == [
+        query_group.table_request for query_group in names["plan"].draft.query_groups
+    ]
     assert draft.to_data()["answers"] == names["plan"].to_data()["answers"]
     truth = JOBS[name].true_answers(bounded)
     assert set(truth) == {part.name for part in (*names["answers"], *names["answers"].comparisons)}

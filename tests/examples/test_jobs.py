@@ -77,8 +77,8 @@ def test_the_script_runs_the_plan_file_says_the_same_and_intervals_hold_the_trut
     file = load_plan_file(folder / f"{job}.toml")
     plan, draft = file.release_plan(), names["plan"].draft
     assert plan.draft.to_data() == draft.to_data()
-    requests = [task.table_request for task in draft.tasks]
-    assert [task.table_request for task in plan.draft.tasks] == requests
+    requests = [task.table_request for task in draft.query_groups]
+    assert [task.table_request for task in plan.draft.query_groups] == requests
     assert plan.release()[0].name == names["answers"][0].name
     assert file.source_location == folder / f"{TASKS[job].table}.parquet"
     public = (
@@ -96,7 +96,7 @@ def covered(task: Task, draft: NoisePlan, folder: Path, public: list[PublicTable
     bounded = task.bound_rows(pd.read_parquet(folder / f"{task.table}.parquet"))
     truth = true_answers(task, task.neutral_rows(bounded))
     table = attach_public_tables(open_source(bounded), public)
-    exact = [table.collect_totals(asked.table_request) for asked in draft.tasks]
+    exact = [table.collect_totals(asked.table_request) for asked in draft.query_groups]
     draw = AnswerBuilder(draft, certificate_of(draft)).build_answers
     rows = [(row, key_of(answer, row)) for answer in (draw(exact)[0] for _ in range(RELEASES)) for row in answer.rows]
     known = [inside(row, truth[key]) for row, key in rows if key in truth]

@@ -82,9 +82,9 @@ def test_its_integers_are_those_of_every_engine(table):
     """Where nothing is dropped: which rows of a person are, depends on how an engine writes their values."""
     frame, expression = table
     session = tr.Session(frame, privacy_unit="person", max_rows=3, budget=tr.Budget(epsilon=5, delta=1e-6))
-    for task in session.plan([tr.sum("x", bounds=(-1, 5), by="g"), tr.count()])._draft.tasks:
-        assert open_source(expression).collect_totals(task.table_request) == open_source(frame).collect_totals(
-            task.table_request
+    for query_group in session.plan([tr.sum("x", bounds=(-1, 5), by="g"), tr.count()])._draft.query_groups:
+        assert open_source(expression).collect_totals(query_group.table_request) == open_source(frame).collect_totals(
+            query_group.table_request
         )
 
 

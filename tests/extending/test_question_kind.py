@@ -158,24 +158,25 @@ def random_tables(draw: np.random.Generator) -> pd.DataFrame:
 def planned(frame: pd.DataFrame) -> QueryGroup:
     keys = {"number": range(TABLES), "g": list(GROUPS)}
     question = SumOfAbsoluteValues("x", up_to=10, by=["number", "g"], keys=keys)
-    (task,) = group_queries([question], PrivacyUnit("person", 3, 2, 2), open_source(frame).schema)
-    return task
+    (query_group,) = group_queries([question], PrivacyUnit("person", 3, 2, 2), open_source(frame).schema)
+    return query_group
 
 
-def shares(task: QueryGroup, frame: pd.DataFrame) -> dict[str, float]:
+def shares(query_group: QueryGroup, frame: pd.DataFrame) -> dict[str, float]:
     """The most that a person changes the integers of a vector by, over what is declared."""
     with_, without = (
-        open_source(part).collect_totals(task.table_request).values for part in (frame, frame[~frame["newcomer"]])
+        open_source(part).collect_totals(query_group.table_request).values
+        for part in (frame, frame[~frame["newcomer"]])
     )
     found = {}
-    for vector in task.noisy_statistics:
+    for vector in query_group.noisy_statistics:
         change = np.abs(np.subtract(with_[vector.statistic_name], without[vector.statistic_name])).reshape(
             TABLES, len(GROUPS)
         )
-        assert np.count_nonzero(change, axis=1).max() <= task.bounds.max_groups
+        assert np.count_nonzero(change, axis=1).max() <= query_group.bounds.max_groups
         in_group, over_all = (
-            change.max() / task.bounds.max_rows_per_group,
-            change.sum(axis=1).max() / task.bounds.max_rows,
+            change.max() / query_group.bounds.max_rows_per_group,
+            change.sum(axis=1).max() / query_group.bounds.max_rows,
         )
         found[vector.statistic_name] = max(in_group, over_all) / vector.sensitivity
     return found
@@ -190,10 +191,10 @@ def test_no_person_moves_an_integer_by_more_than_is_declared():
 
 def test_a_sensitivity_that_is_too_small_is_seen():
     frame = random_tables(np.random.default_rng(5))
-    task = planned(frame)
-    ((question, vectors),) = task.vectors_by_query.items()
+    query_group = planned(frame)
+    ((question, vectors),) = query_group.vectors_by_query.items()
     small = {name: replace(vector, sensitivity=vector.sensitivity - 1) for name, vector in vectors.items()}
-    assert all(share > 1 for share in shares(replace(task, vectors_by_query={question: small}), frame).values())
+    assert all(share > 1 for share in shares(replace(query_group, vectors_by_query={question: small}), frame).values())
 
 
 def test_a_name_belongs_to_one_kind():

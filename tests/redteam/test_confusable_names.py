@@ -1,4 +1,4 @@
-"""What is told apart is told apart by value: texts that are shown alike, periods named as limits, tasks that differ."""
+"""What is told apart is told apart by value: texts shown alike, periods named as limits, query groups that differ."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def test_columns_that_look_alike_are_not_one_exclusive_set() -> None:
     """A row adds to one tally of a column only, but to one of each column: shown alike, they were one set."""
     table = pa.table({f"price{space}EUR": [0.5, 9.0] for space in SPACES})
     plan = session(table).plan([tr.sum(name, bounds=(0, 1), name=name) for name in table.column_names], bias_check=0.49)
-    (task,) = plan.draft.tasks
-    whole = [own for own in task.composition_sets if own[0].over_all_groups]
+    (query_group,) = plan.draft.query_groups
+    whole = [own for own in query_group.composition_sets if own[0].over_all_groups]
     assert len(whole) == len(SPACES)
     assert all(len(own) == 3 for own in whole)  # below, above, missing
 
@@ -32,8 +32,8 @@ def test_columns_that_look_alike_are_not_one_exclusive_set() -> None:
 def test_a_column_named_as_an_expression_is_another() -> None:
     table = pa.table({"x": [0.5, 9.0], "x + 1": [0.5, 9.0]})
     asked = [tr.sum("x + 1", bounds=(0, 1), name="a"), tr.sum(tr.expression("x + 1"), bounds=(0, 1), name="b")]
-    (task,) = session(table).plan(asked, bias_check=0.1).draft.tasks
-    assert len({vector.statistic_name for vector in task.noisy_statistics}) == len(task.noisy_statistics)
+    (query_group,) = session(table).plan(asked, bias_check=0.1).draft.query_groups
+    assert len({vector.statistic_name for vector in query_group.noisy_statistics}) == len(query_group.noisy_statistics)
 
 
 def limits(*more: Limit) -> list[Limit]:

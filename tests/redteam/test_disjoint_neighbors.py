@@ -109,8 +109,8 @@ def source(rows: list[Row]) -> Table:
     )
 
 
-def totals(rows: list[Row], tasks: tuple[QueryGroup, ...]) -> list[GroupTotals]:
-    requests = [task.table_request for task in tasks]
+def totals(rows: list[Row], query_groups: tuple[QueryGroup, ...]) -> list[GroupTotals]:
+    requests = [query_group.table_request for query_group in query_groups]
     with source(rows).open_snapshot(requests) as snapshot:
         return [snapshot.collect_totals(request) for request in requests]
 
@@ -127,20 +127,23 @@ def planned(draw: np.random.Generator) -> tuple[QueryGroup, ...]:
 
 def attack(seed: int, seen: Counter[str]) -> None:
     draw = np.random.default_rng([77, seed])
-    tasks = planned(draw)
+    query_groups = planned(draw)
     rows = rows_of(draw, 8)
-    base = totals(rows, tasks)
+    base = totals(rows, query_groups)
     for newcomer in rows_of(draw, 6):
         changed: defaultdict[int, set[int]] = defaultdict(set)
-        for task, here, there in zip(tasks, base, totals([newcomer, *rows], tasks), strict=True):
-            moved = sum(check_unit(task, own, there, here) for own in task.composition_sets)
+        for group, here, there in zip(query_groups, base, totals([newcomer, *rows], query_groups), strict=True):
+            moved = sum(check_unit(group, own, there, here) for own in group.composition_sets)
             seen["moved"] += moved > 0
-            if moved and task.alternative is not None:
-                changed[task.alternative.set_number].add(task.alternative.member)
-        assert all(len(members) == 1 for members in changed.values()), (newcomer, [str(task.where) for task in tasks])
+            if moved and group.alternative is not None:
+                changed[group.alternative.set_number].add(group.alternative.member)
+        assert all(len(members) == 1 for members in changed.values()), (
+            newcomer,
+            [str(group.where) for group in query_groups],
+        )
         seen["in a set"] += len(changed)
-    seen["sets"] += len({task.alternative.set_number for task in tasks if task.alternative is not None})
-    seen["members"] += sum(task.alternative is not None for task in tasks)
+    seen["sets"] += len({group.alternative.set_number for group in query_groups if group.alternative is not None})
+    seen["members"] += sum(group.alternative is not None for group in query_groups)
 
 
 def run(plans: int) -> Counter[str]:

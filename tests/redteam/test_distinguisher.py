@@ -136,12 +136,16 @@ class Seen:
 
 
 def changed(
-    task: QueryGroup, tables: Sequence[GroupTotals]
+    query_group: QueryGroup, tables: Sequence[GroupTotals]
 ) -> list[tuple[Place, list[dict[str, tuple[int, ...]] | None]]]:
     """The places that differ, and what each table has there: cells by blocks, for choices all of them."""
     size = 1
-    if task.cells_per_group:
-        size = task.cells_per_group if chooses(task) else max(vector.block or 1 for vector in task.noisy_statistics)
+    if query_group.cells_per_group:
+        size = (
+            query_group.cells_per_group
+            if chooses(query_group)
+            else max(vector.block or 1 for vector in query_group.noisy_statistics)
+        )
     found: list[dict[Place, dict[str, tuple[int, ...]]]] = []
     for one in tables:
         parts = range(0, len(one.keys), size)
@@ -150,8 +154,8 @@ def changed(
     return [(p, [f.get(p) for f in found]) for p in places if found[0].get(p) != found[1].get(p)]
 
 
-def chooses(task: QueryGroup) -> bool:
-    return task.noisy_statistics[0].choice is not None
+def chooses(query_group: QueryGroup) -> bool:
+    return query_group.noisy_statistics[0].choice is not None
 
 
 def chosen(noises: tuple[Noise, ...], exact: Mapping[str, tuple[int, ...]], times: int) -> Seen:
@@ -195,20 +199,20 @@ def log_shares(noise: Noise, distances: np.ndarray[Any, Any]) -> np.ndarray[Any,
 
 
 def released(
-    task: QueryGroup, noises: tuple[Noise, ...], exact: Mapping[str, tuple[int, ...]] | None, times: int
+    query_group: QueryGroup, noises: tuple[Noise, ...], exact: Mapping[str, tuple[int, ...]] | None, times: int
 ) -> Seen:
     """So many releases of one place, by what releases whole tables."""
     if exact is None:
         return Seen(None, {}, np.zeros(times, dtype=bool))
-    if chooses(task):
+    if chooses(query_group):
         return chosen(noises, exact, times)
     size = len(next(iter(exact.values())))
     keys = tuple((release, cell) for release in range(times) for cell in range(size))
     grouped = GroupTotals(keys, {name: values * times for name, values in exact.items()})
     groups = (
         build_answers._noisy_cells_by_group(size, noises, grouped)
-        if task.cells_per_group
-        else build_answers._noisy_groups(task, noises, grouped)
+        if query_group.cells_per_group
+        else build_answers._noisy_groups(query_group, noises, grouped)
     )
     places = np.array([key[0] for key, _ in groups], dtype=np.int64)
     shown = np.zeros(times, dtype=bool)
@@ -262,13 +266,13 @@ def points(noise: Noise) -> np.ndarray[Any, Any]:
     return np.array([float(p) for p in chances] + [0.0, 0.0])
 
 
-def log_likelihood(task: QueryGroup, noises: tuple[Noise, ...], seen: Seen, exact: Any) -> np.ndarray[Any, Any]:
+def log_likelihood(query_group: QueryGroup, noises: tuple[Noise, ...], seen: Seen, exact: Any) -> np.ndarray[Any, Any]:
     """Of each release at one place, were it made from ``exact``."""
     hidden = (~seen.shown).astype(float)
     with np.errstate(divide="ignore"):
         if exact is None:
             return np.log(hidden)
-        if chooses(task):
+        if chooses(query_group):
             return log_choices(noises, seen, exact)
         found = np.zeros(len(hidden))
         box = [noise for noise in noises if noise.vector.joint_noise]
@@ -286,31 +290,33 @@ def log_likelihood(task: QueryGroup, noises: tuple[Noise, ...], seen: Seen, exac
         withheld = [
             np.log(noise.lower_tail_probability(int(noise.key_threshold) - exact[noise.vector.statistic_name][0]))
             for noise in noises
-            if noise.vector == task.key_count and noise.key_threshold is not None
+            if noise.vector == query_group.key_count and noise.key_threshold is not None
         ]
         return np.where(seen.shown, found, withheld[0] if withheld else -np.inf)
 
 
 def counted(draft: NoisePlan, newcomer: Sequence[str]) -> list[tuple[GroupTotals, ...]]:
-    """What the engine counts for each task, without the newcomer and with them."""
+    """What the engine counts for each query group, without the newcomer and with them."""
     opened = [open_source(one) for one in (table([]), table(newcomer))]
-    return [tuple(one.collect_totals(task.table_request) for one in opened) for task in draft.tasks]
+    return [
+        tuple(one.collect_totals(query_group.table_request) for one in opened) for query_group in draft.query_groups
+    ]
 
 
 def losses(draft: NoisePlan, integers: Sequence[tuple[GroupTotals, ...]], times: int) -> np.ndarray[Any, Any]:
     """log P(seen | its own table) − log P(seen | the other), of so many releases of each, shape [2, times]."""
     total = np.zeros((2, times))
-    for task, every, tables in zip(draft.tasks, draft.noises_by_task, integers, strict=True):
+    for query_group, every, tables in zip(draft.query_groups, draft.noises_by_query_group, integers, strict=True):
         noises = tuple(noise for noise in every if not noise.vector.over_all_groups)
         whole = tuple(noise for noise in every if noise.vector.over_all_groups)
         hidden = {noise: np.zeros((2, times), dtype=np.int64) for noise in whole}
-        for _, exact in changed(task, tables):
+        for _, exact in changed(query_group, tables):
             for own in (0, 1):
-                seen = released(task, noises, exact[own], times)
-                both = [log_likelihood(task, noises, seen, one) for one in (exact[own], exact[1 - own])]
+                seen = released(query_group, noises, exact[own], times)
+                both = [log_likelihood(query_group, noises, seen, one) for one in (exact[own], exact[1 - own])]
                 total[own] += np.where(np.isneginf(both[1]), np.inf, both[0] - both[1])
                 for noise in whole:
-                    counted = noise.vector in task.diagnostic_counts or ~seen.shown
+                    counted = noise.vector in query_group.diagnostic_counts or ~seen.shown
                     hidden[noise][own] += counted * (in_all(noise, exact[own]) - in_all(noise, exact[1 - own]))
         for noise, more in hidden.items():
             for own in (0, 1):
@@ -396,7 +402,7 @@ def test_numbers_of_a_box_that_are_drawn_one_by_one_are_caught(monkeypatch: pyte
 
     session = tr.Session(table([]), privacy_unit="person", max_rows=2, budget=tr.Budget(epsilon=2, delta=1e-6))
     draft = session.plan(KINDS["sums"]).draft
-    assert all(noise.vector.joint_noise for noise in draft.noises_by_task[0])
+    assert all(noise.vector.joint_noise for noise in draft.noises_by_query_group[0])
     answering_point = build_answers._add_joint_noise
     monkeypatch.setattr(build_answers, "_add_joint_noise", apart)
     monkeypatch.setitem(globals(), "log_point", lambda box, x: sum(map(log_chance, box, x)))

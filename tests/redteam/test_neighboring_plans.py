@@ -273,13 +273,13 @@ class Counted:
     warned: tuple[str, ...]
 
 
-def counted(open_one: Opened, rows: Sequence[Row], root: Path, tasks: Sequence[QueryGroup]) -> Counted:
+def counted(open_one: Opened, rows: Sequence[Row], root: Path, query_groups: Sequence[QueryGroup]) -> Counted:
     root.mkdir()
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
         try:
             table = attach_public_tables(open_one(rows, root), public_table(PUBLIC, on={"key": "named"}))
-            requests = [task.table_request for task in tasks]
+            requests = [query_group.table_request for query_group in query_groups]
             with table.open_snapshot(requests) as snapshot:
                 exact, error = tuple(snapshot.collect_totals(request) for request in requests), ""
         except TightropeError as failure:
@@ -304,18 +304,18 @@ def values(one: GroupTotals, name: str) -> dict[tuple[object, ...], int]:
     return dict(zip(one.keys, one.values[name], strict=True))
 
 
-def check_unit(task: QueryGroup, own: Sequence[NoisyStatistic], one: GroupTotals, other: GroupTotals) -> int:
+def check_unit(query_group: QueryGroup, own: Sequence[NoisyStatistic], one: GroupTotals, other: GroupTotals) -> int:
     """How many integers moved; raises where they move beyond what is declared."""
     keys = list(dict.fromkeys([*one.keys, *other.keys]))
     moves = {}
     for vector in own:
         here, there = values(one, vector.statistic_name), values(other, vector.statistic_name)
         moves[vector] = [here.get(key, 0) - there.get(key, 0) for key in keys]
-    bounds = task.set_contribution(own)
+    bounds = query_group.set_contribution(own)
     if own[0].over_all_groups:
         used = [most_rows(sum(map(abs, moves[vector])), vector) for vector in own]
     elif own[0].choice is not None:
-        return check_choices(task, own, one, other)
+        return check_choices(query_group, own, one, other)
     elif own[0].disjoint_set is not None:
         used = [most_rows(change, vector) for vector in own for change in moves[vector]]
     else:
@@ -324,12 +324,13 @@ def check_unit(task: QueryGroup, own: Sequence[NoisyStatistic], one: GroupTotals
     return sum(map(bool, used))
 
 
-def check_choices(task: QueryGroup, own: Sequence[NoisyStatistic], one: GroupTotals, other: GroupTotals) -> int:
+def check_choices(query_group: QueryGroup, own: Sequence[NoisyStatistic], one: GroupTotals, other: GroupTotals) -> int:
     """The distances of all that can be chosen: a row moves each by at most half of what is charged."""
-    assert task.cells_per_group is not None and one.keys == other.keys
+    assert query_group.cells_per_group is not None and one.keys == other.keys
     (name,) = {vector.statistic_name for vector in own} if len(own) == 1 else {own[0].statistic_name}
     both = [
-        np.array(grouped.values[name], dtype=np.int64).reshape(-1, task.cells_per_group) for grouped in (one, other)
+        np.array(grouped.values[name], dtype=np.int64).reshape(-1, query_group.cells_per_group)
+        for grouped in (one, other)
     ]
     used = []
     for here, there in zip(*both, strict=True):
@@ -343,27 +344,29 @@ def check_choices(task: QueryGroup, own: Sequence[NoisyStatistic], one: GroupTot
             else:
                 moved = [
                     int(np.max(np.abs(np.subtract(*(width_distances(e, center, 5_000_000) for e in excess)))))
-                    for center in range(0, task.cells_per_group, task.cells_per_group // 10)
+                    for center in range(0, query_group.cells_per_group, query_group.cells_per_group // 10)
                 ]
             assert 2 * choice.distance_sensitivity == vector.sensitivity
             rows = max(rows, *(-(-move // choice.distance_sensitivity) for move in moved))
         used.append(rows)
-    assert allowed(used, task.set_contribution(own)), f"choices: rows {used} beyond {task.set_contribution(own)}"
+    assert allowed(used, query_group.set_contribution(own)), (
+        f"choices: rows {used} beyond {query_group.set_contribution(own)}"
+    )
     return sum(map(bool, used))
 
 
-def check(tasks: Sequence[QueryGroup], first: Counted, second: Counted) -> int:
+def check(query_groups: Sequence[QueryGroup], first: Counted, second: Counted) -> int:
     assert (first.error, first.warned) == (second.error, second.warned), f"{first.error!r} {second.error!r}"
     assert first.schema == second.schema
     moved = 0
-    for task, here, there in zip(tasks, first.exact or (), second.exact or (), strict=True):
-        if task.keys is not None:
+    for query_group, here, there in zip(query_groups, first.exact or (), second.exact or (), strict=True):
+        if query_group.keys is not None:
             assert here.keys == there.keys
         else:
             common = set(here.keys) & set(there.keys)
             orders = [[key for key in one.keys if key in common] for one in (here, there)]
             assert orders[0] == orders[1], "the order of groups"
-        moved += sum(check_unit(task, own, here, there) for own in task.composition_sets)
+        moved += sum(check_unit(query_group, own, here, there) for own in query_group.composition_sets)
     return moved
 
 
@@ -379,11 +382,17 @@ def plan_of(draw: np.random.Generator, schema: Any) -> tuple[QueryGroup, ...]:
             continue
         questions += new
     # By rule 2 of the planner: questions of the same values share their sums.
-    tasks = with_even_errors(group_queries(questions, own, schema, weighted=False), tr.Budget(epsilon=1, delta=1e-8))
-    for task in tasks:
-        used = {vector for vectors in task.vectors_by_query.values() for vector in vectors.values()}
-        assert used <= set(task.noisy_statistics) == {vector for own in task.composition_sets for vector in own}
-    return add_diagnostic_counts(tasks, Decimal(pick(draw, ("0", "0", "0.2"))), schema)
+    query_groups = with_even_errors(
+        group_queries(questions, own, schema, weighted=False), tr.Budget(epsilon=1, delta=1e-8)
+    )
+    for query_group in query_groups:
+        used = {vector for vectors in query_group.vectors_by_query.values() for vector in vectors.values()}
+        assert (
+            used
+            <= set(query_group.noisy_statistics)
+            == {vector for own in query_group.composition_sets for vector in own}
+        )
+    return add_diagnostic_counts(query_groups, Decimal(pick(draw, ("0", "0", "0.2"))), schema)
 
 
 def attack(draw: np.random.Generator, of: Callable[..., Opened], root: Path, seen: Counter[str]) -> None:
@@ -398,18 +407,20 @@ def attack(draw: np.random.Generator, of: Callable[..., Opened], root: Path, see
     schema = attach_public_tables(
         open_one([row for own in people.values() for row in own], first), public_table(PUBLIC, on={"key": "named"})
     ).schema
-    tasks = plan_of(draw, schema)
+    query_groups = plan_of(draw, schema)
     every = [row for own in people.values() for row in own] + rest
-    base = counted(open_one, every, root / "base", tasks)
+    base = counted(open_one, every, root / "base", query_groups)
     assert base.exact is not None, base.error
     others = {"added": every + new, **{f"without {p}": [row for row in every if row[0] != p] for p in list(people)[:1]}}
     for name, rows in others.items():
         order = draw.permutation(len(rows))
-        seen["moved"] += check(tasks, base, counted(open_one, [rows[i] for i in order], root / name, tasks))
+        seen["moved"] += check(
+            query_groups, base, counted(open_one, [rows[i] for i in order], root / name, query_groups)
+        )
         seen["neighbors"] += 1
     seen["tables"] += 1
-    seen["units"] += sum(len(task.composition_sets) for task in tasks)
-    seen.update(question.kind for task in tasks for question in task.ordered_queries)
+    seen["units"] += sum(len(query_group.composition_sets) for query_group in query_groups)
+    seen.update(question.kind for query_group in query_groups for question in query_group.ordered_queries)
 
 
 def run(tables: int, of: Callable[..., Opened], root: Path, seed: int) -> Counter[str]:

@@ -87,11 +87,11 @@ def test_a_budget_that_is_changed_afterwards_changes_no_session():
 
 def test_the_vectors_of_a_plan_cannot_be_exchanged(session):
     plan = session.plan([tr.count()])
-    (task,) = plan._draft.tasks
+    (query_group,) = plan._draft.query_groups
     with pytest.raises(TypeError):
-        task.vectors_by_query[plan.questions[0]] = {}
+        query_group.vectors_by_query[plan.questions[0]] = {}
     with pytest.raises(TypeError):
-        task.vectors_by_query[plan.questions[0]]["rows"] = None
+        query_group.vectors_by_query[plan.questions[0]]["rows"] = None
 
 
 @pytest.mark.parametrize("precision", [1, 2, 28])

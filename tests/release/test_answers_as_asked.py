@@ -79,7 +79,7 @@ def test_answers_that_an_earlier_version_kept_are_those_of_their_questions() -> 
     plan = tr.Session(FRAME, privacy_unit=None, budget=tr.Budget(epsilon=20, delta="1e-8")).plan(asked())
     answers, draft = plan.release(), plan.draft
     said = json.loads(stored_text(answers))
-    by_pass = [question.name for task in draft.tasks for question in task.ordered_queries]
+    by_pass = [question.name for query_group in draft.query_groups for question in query_group.ordered_queries]
     assert by_pass != NAMES
     kept = said.pop("answers")
     older = json.dumps({"rows": [kept[name] for name in by_pass], **said})

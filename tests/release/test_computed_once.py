@@ -49,7 +49,7 @@ def test_a_release_in_a_ledger_computes_everything_once(monkeypatch, tmp_path):
     )
     plan = session.resumed(session.plan(QUESTIONS, where=ONLY))
     answers = plan.release()
-    vectors = sum(len(task.noisy_statistics) for task in plan.draft.tasks)
+    vectors = sum(len(query_group.noisy_statistics) for query_group in plan.draft.query_groups)
     assert len(answers[0].rows) == 4 and len(plan.draft.sums.joined) == 1
     assert calls == {"__init__": vectors, "answer_data": len(QUESTIONS), "certificate_of": 1, "guarantee_data": 1}
 
@@ -63,5 +63,5 @@ def test_a_draft_with_other_noise_computes_it_anew():
 
 def test_a_query_group_keeps_its_request():
     session = tr.Session(TABLE, privacy_unit=None, budget=tr.Budget(epsilon="0.1", delta=1e-6))
-    task: QueryGroup = group_queries([tr.count()], session.privacy_unit, session.schema)[0]
-    assert task.table_request is task.table_request
+    query_group: QueryGroup = group_queries([tr.count()], session.privacy_unit, session.schema)[0]
+    assert query_group.table_request is query_group.table_request

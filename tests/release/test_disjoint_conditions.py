@@ -65,7 +65,10 @@ def test_conditions_that_may_hold_together_add_up():
 def test_the_conditions_of_a_whole_plan_count_too():
     asked = [tr.count(where="n == 1", name="a"), tr.count(where="n == 2", name="b")]
     plan = session().plan(asked, budget_fraction="0.2", where="g == 'a'")
-    assert [task.alternative for task in plan.draft.tasks] == [Alternative(0, 0), Alternative(0, 1)]
+    assert [query_group.alternative for query_group in plan.draft.query_groups] == [
+        Alternative(0, 0),
+        Alternative(0, 1),
+    ]
 
 
 def test_a_total_beside_them_is_added_once():
@@ -119,8 +122,8 @@ def test_tallies_of_the_bias_check_take_at_most_their_part_of_each_row():
     ]
     plan = session().plan(questions, bias_check="0.1")
     losses = [
-        sum(1 / spec.noise_size for task in plan.draft.tasks for group in task.composition_groups
-            for spec in group.noise_specs if task.alternative == Alternative(0, member)
+        sum(1 / spec.noise_size for query_group in plan.draft.query_groups for group in query_group.composition_groups
+            for spec in group.noise_specs if query_group.alternative == Alternative(0, member)
             and spec.statistic.endswith("over all groups") == tally)
         for member in (0, 1) for tally in (False, True)
     ]  # fmt: skip

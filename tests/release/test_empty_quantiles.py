@@ -27,7 +27,7 @@ def released(questions: list[Query], times: int = RELEASES) -> list[Answers]:
     """Answers to the questions, with new noise each time; the table is read once."""
     plan = tr.Session(TABLE, privacy_unit=None, budget=tr.Budget(epsilon=1, delta=1e-8)).plan(questions)
     builder = plan._table_release.prepare_answers()
-    requests = [task.table_request for task in plan.draft.tasks]
+    requests = [query_group.table_request for query_group in plan.draft.query_groups]
     with plan._table_release.table.open_snapshot(requests) as rows:
         exact = [rows.collect_totals(request) for request in requests]
     return [builder.build_answers(exact) for _ in range(times)]

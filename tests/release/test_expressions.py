@@ -64,7 +64,7 @@ def test_a_condition_counts_only_the_rows_for_which_it_is_true(flights: pd.DataF
 
 def test_few_known_groups_are_listed_by_themselves(flights: pd.DataFrame) -> None:
     plan = session(flights).plan([tr.count(by={"month": "month(departed)"})])
-    (unit,) = plan._draft.tasks[0].composition_groups
+    (unit,) = plan._draft.query_groups[0].composition_groups
     assert [spend.statistic for spend in unit.noise_specs] == ["count"]
     answer = plan.release()[0]
     assert [row["month"] for row in answer.rows] == [None, *range(1, 13)]
@@ -93,9 +93,9 @@ def test_few_known_groups_are_listed_by_themselves(flights: pd.DataFrame) -> Non
 )
 def test_which_groups_are_known(flights: pd.DataFrame, by: Any, keys: list[tuple[object, ...]] | None) -> None:
     table, person = open_source(flights), PrivacyUnit("tail", 1, 1, 1)
-    (task,) = group_queries([tr.count(by=by)], person, table.schema)
-    assert task.keys == (None if keys is None else tuple(keys))
-    assert (task.key_count is None) == (keys is not None)
+    (query_group,) = group_queries([tr.count(by=by)], person, table.schema)
+    assert query_group.keys == (None if keys is None else tuple(keys))
+    assert (query_group.key_count is None) == (keys is not None)
 
 
 def test_given_keys_of_an_expression_are_taken(flights: pd.DataFrame) -> None:
@@ -251,17 +251,17 @@ def test_a_person_moves_every_integer_at_most_by_what_is_declared(seed: int) -> 
     more = there + people(draw, ["newcomer"])
     draw.shuffle(more)
     person = PrivacyUnit("person", draw.choice((1, 3, 5)), 2, draw.choice((1, 2, 5)))
-    for task in group_queries(QUESTIONS, person, SCHEMA):
-        before, after = integers(there, task.table_request), integers(more, task.table_request)
+    for query_group in group_queries(QUESTIONS, person, SCHEMA):
+        before, after = integers(there, query_group.table_request), integers(more, query_group.table_request)
         moved = {place: after.get(place, 0) - before.get(place, 0) for place in {*before, *after}}
-        for vector in task.noisy_statistics:
+        for vector in query_group.noisy_statistics:
             steps = [abs(moved[place]) for place in moved if place[1] == vector.statistic_name and moved[place] != 0]
-            assert all(step <= task.bounds.max_rows_per_group * vector.sensitivity for step in steps)
-            assert sum(steps) <= task.bounds.max_rows * vector.sensitivity
-            assert len(steps) <= task.bounds.max_groups
+            assert all(step <= query_group.bounds.max_rows_per_group * vector.sensitivity for step in steps)
+            assert sum(steps) <= query_group.bounds.max_rows * vector.sensitivity
+            assert len(steps) <= query_group.bounds.max_groups
 
 
 def test_rows_that_are_left_out_take_nothing_from_a_persons_allowance() -> None:
     rows = [("p", "a", float(number), None) for number in range(50)]
-    (task,) = group_queries([tr.count(where="x > 44")], PrivacyUnit("person", 5, 5, 1), SCHEMA)
-    assert list(integers(rows, task.table_request).values()) == [5]
+    (query_group,) = group_queries([tr.count(where="x > 44")], PrivacyUnit("person", 5, 5, 1), SCHEMA)
+    assert list(integers(rows, query_group.table_request).values()) == [5]

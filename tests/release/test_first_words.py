@@ -204,12 +204,16 @@ def test_the_index_that_pandas_writes_has_a_name(tmp_path: Path) -> None:
 def statements(used: NoisyCount, other: NoisyCount) -> list[str]:
     """What is said of a mean's rows and values where these were the noisy counts."""
     plan = visits().plan([tr.mean("age", bounds=(0, 100))], bias_check="0.02")
-    task = plan.draft.tasks[0]
+    query_group = plan.draft.query_groups[0]
     own = {
-        diagnostic_name(tally): used if tally.counted_rows == "used" else other for tally in diagnostic_counts_of(task)
+        diagnostic_name(tally): used if tally.counted_rows == "used" else other
+        for tally in diagnostic_counts_of(query_group)
     }
     return [
-        cost.statement for cost in _query_group_bias(task, own, {used_rows_key(task): (used, used)}, plan.draft.person)
+        cost.statement
+        for cost in _query_group_bias(
+            query_group, own, {used_rows_key(query_group): (used, used)}, plan.draft.privacy_unit
+        )
     ]
 
 

@@ -29,7 +29,7 @@ def test_intervals_cover():
     from tightrope.release.build_answers import AnswerBuilder, certificate_of
 
     draw_anew = AnswerBuilder(plan._draft, certificate_of(plan._draft)).build_answers
-    exact = [opened._table.collect_totals(task.table_request) for task in plan._draft.tasks]
+    exact = [opened._table.collect_totals(query_group.table_request) for query_group in plan._draft.query_groups]
     for _ in range(RUNS):  # draws anew without charging: this is a test of the intervals
         for answer in draw_anew(exact):
             rows = answer.rows

@@ -99,7 +99,7 @@ def test_tables_of_one_answer_document_are_read_again(answers):
 
 
 def exact_totals(plan, rows: pd.DataFrame) -> GroupTotals:
-    ((request,),) = ([task.table_request for task in plan.draft.tasks],)
+    ((request,),) = ([query_group.table_request for query_group in plan.draft.query_groups],)
     return tr.tables.open_source(rows).collect_totals(request)
 
 
@@ -137,7 +137,7 @@ def test_intervals_cover_and_errors_are_those_of_the_plan(plan):
 def test_a_person_with_several_rows_is_charged_for_all_of_them():
     session = tr.Session(people(), privacy_unit="person", max_rows=2, budget=BUDGET)
     plan = session.plan([question(where="age < 60")])
-    bounds = [group.split_bounds for task in plan.draft.tasks for group in task.composition_groups]
+    bounds = [group.split_bounds for query_group in plan.draft.query_groups for group in query_group.composition_groups]
     assert all(bound.largest_part == 2 for bound in bounds)
     one_row = tr.Session(people(), privacy_unit=None, budget=BUDGET).plan([question()])
     widths = [made.document().answers[-1].error.half_width_95 for made in (plan, one_row)]

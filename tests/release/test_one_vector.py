@@ -212,7 +212,7 @@ def reserved(place):
 def test_a_series_goes_on_as_it_was_reserved_whatever_is_best_today(tmp_path, monkeypatch):
     """Reserved with noise for each sum by itself, as before there were boxes, or with one: both go on as they are."""
     with monkeypatch.context() as patch:
-        patch.setattr("tightrope.release.draft._with_joint_noise", lambda task, _: task)
+        patch.setattr("tightrope.release.draft._with_joint_noise", lambda query_group, _: query_group)
         first = reserved(tmp_path / "apart.ledger").next().release()
     assert len(reserved(tmp_path / "apart.ledger").next().release()) == len(first) == 2
     boxed = reserved(tmp_path / "today.ledger")
@@ -258,10 +258,10 @@ def test_the_arrangement_with_the_smaller_error_is_taken_where_steps_are_coarse(
     draft = session.plan([tr.sum(name, bounds=(-1, 1)) for name in COLUMNS[:columns]]).draft
     errors = []
     for way in draft.possible_arrangements:
-        tasks, allocation = allocate_best_arrangement((way,), draft.budget)
-        noises = replace(draft, tasks=tasks, allocation=allocation).noises_by_task[0]
+        query_groups, allocation = allocate_best_arrangement((way,), draft.budget)
+        noises = replace(draft, query_groups=query_groups, allocation=allocation).noises_by_query_group[0]
         errors.append(sum(noise.mean_absolute * noise.step_size for noise in noises))
-    assert sum(noise.mean_absolute * noise.step_size for noise in draft.noises_by_task[0]) <= min(errors) * 1.001
+    assert sum(noise.mean_absolute * noise.step_size for noise in draft.noises_by_query_group[0]) <= min(errors) * 1.001
 
 
 def test_what_bounding_costs_takes_no_more_than_its_part_beside_a_box():
@@ -269,8 +269,8 @@ def test_what_bounding_costs_takes_no_more_than_its_part_beside_a_box():
     plan = planned(4)
     session = tr.Session(TABLE, privacy_unit=None, budget=BUDGET)
     plan = session.plan([tr.sum(name, bounds=(-1, 1)) for name in COLUMNS], bias_check="0.02")
-    assert any(vector.joint_noise for task in plan.draft.tasks for vector in task.noisy_statistics)
-    units = [unit for task in plan.draft.tasks for unit in task.composition_groups]
+    assert any(vector.joint_noise for query_group in plan.draft.query_groups for vector in query_group.noisy_statistics)
+    units = [unit for query_group in plan.draft.query_groups for unit in query_group.composition_groups]
     counts = [
         unit for unit in units if unit.noise_specs[0].statistic.startswith("rows,") or "values" in str(unit.noise_specs)
     ]

@@ -72,8 +72,12 @@ def test_the_largest_and_the_smallest_weight_may_be_in_one_plan(session):
 ])  # fmt: skip
 def test_a_plan_of_one_question_is_the_same_by_both_rules(session, question):
     draft = session.plan([question]).draft
-    assert draft.planning_rule == ONE_SIZE_RULE and draft.former is None
-    assert all(vector.noise_spec.eighths in EIGHTHS for task in draft.tasks for vector in task.noisy_statistics)
+    assert draft.planning_rule == ONE_SIZE_RULE and draft.plan_by_previous_rule is None
+    assert all(
+        vector.noise_spec.eighths in EIGHTHS
+        for query_group in draft.query_groups
+        for vector in query_group.noisy_statistics
+    )
 
 
 def test_equal_needs_keep_eighths():
@@ -97,15 +101,15 @@ def test_a_plan_of_equal_questions_keeps_its_noise():
     """One common size, as for a plan in which only bounds are compared."""
     session = tr.Session(pd.DataFrame({"x": [1.0]}), privacy_unit=None, budget=tr.Budget(epsilon=1, delta=1e-6))
     plan = session.plan([tr.count(where=f"x > {n}", name=f"n{n}", weight=4 if n else 1) for n in range(3)])
-    specs = [vector.noise_spec for task in plan.draft.tasks for vector in task.noisy_statistics]
+    specs = [vector.noise_spec for query_group in plan.draft.query_groups for vector in query_group.noisy_statistics]
     assert [spec.eighths for spec in specs] == [8, 4, 4]
 
 
 def test_quantiles_of_several_weights_share_the_finest_counts(session):
     questions = [tr.quantile("x", q, bounds=(0, 3), weight=weight) for q, weight in ((0.5, 4), (0.9, 1))]
     plan = session.plan([*questions, small()])
-    (task, _) = plan.draft.tasks
-    assert len(task.noisy_statistics) == 2
+    (query_group, _) = plan.draft.query_groups
+    assert len(query_group.noisy_statistics) == 2
     assert [len(answer.rows) for answer in plan.release()] == [1, 1, 3]
 
 
@@ -148,7 +152,7 @@ def test_the_table_of_budgets_has_the_errors_of_plans_with_these_budgets():
 def test_bias_checks_keep_their_part_beside_uneven_questions(session, part):
     questions = [small(), large("a", 0), tr.sum("x", bounds=(0, 3), by="city", keys=KEYS)]
     without, checked = session.plan(questions), session.plan(questions, bias_check=part)
-    tallies = sum(len(task.diagnostic_counts) for task in checked.draft.tasks)
+    tallies = sum(len(query_group.diagnostic_counts) for query_group in checked.draft.query_groups)
     assert tallies >= 3
     for name, width in widths(checked).items():
         assert width <= widths(without)[name] * 1.03 / (1 - float(part))

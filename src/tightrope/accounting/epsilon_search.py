@@ -38,7 +38,8 @@ def solve_from_guess(methods: Sequence[Method], target: float, *, upper_bound: b
     bound = 0.0
     for method in methods:
         if bound > 0 and (
-            method.quick_delta_upper_bound(bound) <= target or (upper_bound and method.delta_upper_bound(bound) <= target)
+            method.quick_delta_upper_bound(bound) <= target
+            or (upper_bound and method.delta_upper_bound(bound) <= target)
         ):
             continue  # the smallest ε of this direction is at most the bound
         guess = method.approximate_epsilon_at(target)
@@ -64,7 +65,9 @@ def _solve_by_secants(delta_at_epsilon: Callable[[float], float], guess: Epsilon
         if not delta > 0:
             return None
         log_excess = math.log(delta / target)
-        has_stalled = previous is not None and abs(log_excess) < STALL_TOLERANCE and abs(log_excess) > abs(previous[1]) / 4
+        has_stalled = (
+            previous is not None and abs(log_excess) < STALL_TOLERANCE and abs(log_excess) > abs(previous[1]) / 4
+        )
         if abs(log_excess) <= SECANT_TOLERANCE or has_stalled:
             return epsilon
         if previous is not None and previous[0] != epsilon and previous[1] != log_excess:
@@ -102,7 +105,7 @@ def least_epsilon(
         stride *= stride
 
     def log_delta_excess(epsilon: float) -> float:
-        """Return the difference of the logarithms of δ and the target; ± 800 (more than any log of a float) if one is 0."""
+        """Return the log of δ minus that of the target; ± 800 (beyond the log of any float) if one of them is 0."""
         value = delta_at_epsilon(epsilon)
         return math.log(value) - math.log(target) if value > 0 and target > 0 else (800.0 if value > target else -800.0)
 

@@ -280,7 +280,9 @@ class PrivacyLoss(Displayed, Curves):
         for method in self._method_pair():
             # If a bound is already available, a direction with a ceiling at or below it cannot be the worse one.
             lower_bounds = zip(epsilons.tolist(), low.tolist(), strict=True)
-            relevant = np.array([at == 0 or method.quick_delta_upper_bound(epsilon) > at for epsilon, at in lower_bounds])
+            relevant = np.array(
+                [at == 0 or method.quick_delta_upper_bound(epsilon) > at for epsilon, at in lower_bounds]
+            )
             if np.any(relevant):
                 lows, highs = method.delta_bounds_at(epsilons[relevant])
                 low[relevant], high[relevant] = np.maximum(low[relevant], lows), np.maximum(high[relevant], highs)

@@ -204,19 +204,19 @@ def explain_numbers(epsilon: float, delta: float, success: Number) -> Explanatio
     return Explanation(attack, sentences, Guesses.from_success(success))
 
 
-def explain_release(epsilon: float, delta: float, success: float, person: PrivacyUnit, seen: str) -> Explanation:
+def explain_release(epsilon: float, delta: float, success: float, privacy_unit: PrivacyUnit, seen: str) -> Explanation:
     """Explain a release: its guarantee, the protected people, and its limits."""
     sentences = (
-        protected_group_text(person.attacker_knowledge_text),
+        protected_group_text(privacy_unit.attacker_knowledge_text),
         Guesses.from_success(success).picture_text,
-        likelihood_limit_text(epsilon, delta, ("set of answers", f"with {person.data_owner_text}", "without")),
-        person.unit_text,
-        person.population_text,
+        likelihood_limit_text(epsilon, delta, ("set of answers", f"with {privacy_unit.data_owner_text}", "without")),
+        privacy_unit.unit_text,
+        privacy_unit.population_text,
         f"The guarantee covers only this release; other releases about the same "
-        f"{'people' if person.is_human else 'data'} add to the privacy loss.",
+        f"{'people' if privacy_unit.is_human else 'data'} add to the privacy loss.",
     )
     return Explanation(
-        AttackWording.from_guess(person.guess_text, success, f"sees {seen} and "),
+        AttackWording.from_guess(privacy_unit.guess_text, success, f"sees {seen} and "),
         sentences,
         Guesses.from_success(success),
     )

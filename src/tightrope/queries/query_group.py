@@ -66,7 +66,7 @@ class QueryGroup:
     def from_queries(
         cls,
         queries_by_position: Mapping[int, Query],
-        person: PrivacyUnit,
+        privacy_unit: PrivacyUnit,
         person_term: Term | None,
         *,
         weighted: bool,
@@ -97,7 +97,7 @@ class QueryGroup:
             (question.share_statistics(questions) if question in share_sums else question).specialize(questions)
             for question in questions
         )
-        bounds = replace(bounds_for_query(person, first), person_column=person_term)
+        bounds = replace(bounds_for_query(privacy_unit, first), person_column=person_term)
         where = first.asked.row_condition
         vectors_by_query: dict[Query, Mapping[str, NoisyStatistic]] = {}
         for number, question in enumerate(questions):
@@ -273,31 +273,33 @@ def _sharing_key(question: Query, vector: NoisyStatistic) -> object:
     return type(measure), measure.column, measure.fixed_point, measure.second_column, vector.sensitivity
 
 
-def declared_bounds(person: PrivacyUnit) -> ContributionBounds:
+def declared_bounds(privacy_unit: PrivacyUnit) -> ContributionBounds:
     """Return the contribution bounds of a session. Raises ``InputError`` if the privacy unit lacks one of them."""
-    if person.max_rows is None or person.max_rows_per_group is None or person.max_groups is None:
+    if privacy_unit.max_rows is None or privacy_unit.max_rows_per_group is None or privacy_unit.max_groups is None:
         raise InputError.from_text("privacy_unit", "max_rows, max_rows_per_group and max_groups must all be given")
-    return ContributionBounds(person.column, person.max_rows, person.max_rows_per_group, person.max_groups)
+    return ContributionBounds(
+        privacy_unit.column, privacy_unit.max_rows, privacy_unit.max_rows_per_group, privacy_unit.max_groups
+    )
 
 
-def bounds_for_query(person: PrivacyUnit, question: Query) -> ContributionBounds:
+def bounds_for_query(privacy_unit: PrivacyUnit, question: Query) -> ContributionBounds:
     """Return the bounds of one query; a query without groups has one, and groups are at most those listed."""
-    declared = declared_bounds(person)
-    if person.column is None or question.row_count_steps:
-        return ContributionBounds(person.column, 1, 1, 1)
+    declared = declared_bounds(privacy_unit)
+    if privacy_unit.column is None or question.row_count_steps:
+        return ContributionBounds(privacy_unit.column, 1, 1, 1)
     if question.asked.per_person is not None:
-        return _person_value_bounds(person, declared, question)
+        return _person_value_bounds(privacy_unit, declared, question)
     if question.is_marginal:
-        return ContributionBounds(person.column, declared.max_rows, declared.max_rows, declared.max_rows)
+        return ContributionBounds(privacy_unit.column, declared.max_rows, declared.max_rows, declared.max_rows)
     per_group = min(question.asked.max_rows_per_group or declared.max_rows_per_group, declared.max_rows)
     if question.cell_expression is not None:  # the rows may be in any cells
         max_rows = declared.max_rows if question.asked.by else per_group
-        return ContributionBounds(person.column, max_rows, max_rows, max_rows)
+        return ContributionBounds(privacy_unit.column, max_rows, max_rows, max_rows)
     if not question.asked.by:
-        return ContributionBounds(person.column, per_group, per_group, 1)
+        return ContributionBounds(privacy_unit.column, per_group, per_group, 1)
     listed_groups = declared.max_rows if question.asked.keys is None else len(question.asked.keys)
     groups = min(question.asked.max_groups or declared.max_groups, declared.max_rows, listed_groups)
-    return ContributionBounds(person.column, min(declared.max_rows, per_group * groups), per_group, groups)
+    return ContributionBounds(privacy_unit.column, min(declared.max_rows, per_group * groups), per_group, groups)
 
 
 def _person_value(question: Query) -> PersonValue | None:
@@ -307,11 +309,13 @@ def _person_value(question: Query) -> PersonValue | None:
     return next((value for value in map(find_person_value, terms) if value is not None), None)
 
 
-def _person_value_bounds(person: PrivacyUnit, declared: ContributionBounds, question: Query) -> ContributionBounds:
+def _person_value_bounds(
+    privacy_unit: PrivacyUnit, declared: ContributionBounds, question: Query
+) -> ContributionBounds:
     """Return the bounds of a statistic of persons: a person is one row in each of their groups."""
     groups = min(question.asked.max_groups or declared.max_groups, declared.max_rows)
     groups = min(groups, listed_group_count(question) or groups)
-    return ContributionBounds(person.column, groups, 1, groups)
+    return ContributionBounds(privacy_unit.column, groups, 1, groups)
 
 
 def listed_group_count(question: Query) -> int | None:
@@ -324,7 +328,7 @@ def listed_group_count(question: Query) -> int | None:
 
 def group_queries(
     questions: Sequence[Query],
-    person: PrivacyUnit,
+    privacy_unit: PrivacyUnit,
     schema: Schema,
     where: Term | None = None,
     *,
@@ -340,11 +344,11 @@ def group_queries(
     ``InputError`` for an expression that cannot be parsed.
     """
     _check_questions(questions)
-    person_term = None if person.column is None else unit_term(person, schema)
+    person_term = None if privacy_unit.column is None else unit_term(privacy_unit, schema)
     queries_by_group: dict[object, dict[int, Query]] = {}
     for position, unresolved in enumerate(questions):
         try:
-            if unresolved.asked.per_person is not None and person.column is None:
+            if unresolved.asked.per_person is not None and privacy_unit.column is None:
                 text = "each row is one person, so that a person has one value; leave it out"
                 raise PlanError.from_text("per_person", text)
             _check_numbers(unresolved, schema)
@@ -357,7 +361,7 @@ def group_queries(
         group_key = (
             _grouping_terms(question),
             keys,
-            bounds_for_query(person, question),
+            bounds_for_query(privacy_unit, question),
             question.asked.row_condition,
             question.cell_expression,
             None if question.asked.per_person is None else _person_value(question),
@@ -370,7 +374,7 @@ def group_queries(
             raise PlanError("questions", together[0].asked.name, "another question, whose groups are shown", remedy)
     lone_sums = _lone_sums(queries_by_group.values()) if shares_sums else ()
     return tuple(
-        QueryGroup.from_queries(queries_by_position, person, person_term, weighted=weighted, share_sums=lone_sums)
+        QueryGroup.from_queries(queries_by_position, privacy_unit, person_term, weighted=weighted, share_sums=lone_sums)
         for queries_by_position in queries_by_group.values()
     )
 
@@ -400,14 +404,18 @@ def _lone_sums(groups: Iterable[Mapping[int, Query]]) -> list[Query]:
     return [question for question in resolved if summed[question.number_terms] == 1]
 
 
-def with_alternatives(tasks: Sequence[QueryGroup], schema: Schema) -> tuple[QueryGroup, ...]:
-    """Return the tasks with the conditions that exclude each other in sets, if each row is a person.
+def with_alternatives(query_groups: Sequence[QueryGroup], schema: Schema) -> tuple[QueryGroup, ...]:
+    """Return the query groups with the conditions that exclude each other in sets, if each row is a person.
 
-    A row then enters the tasks of at most one condition of each set. A condition joins the first set of which it
-    excludes all members.
+    A row then enters the query groups of at most one condition of each set. A condition joins the first set all of
+    whose members it excludes.
     """
-    each_row = [task for task in tasks if task.bounds.person_column is None and task.where is not None]
-    conditions = dict.fromkeys(task.where for task in each_row)
+    each_row = [
+        query_group
+        for query_group in query_groups
+        if query_group.bounds.person_column is None and query_group.where is not None
+    ]
+    conditions = dict.fromkeys(query_group.where for query_group in each_row)
     alternatives = {where: condition_alternatives(where, schema) for where in conditions}
     sets: list[list[Term | None]] = []
     for where in conditions:
@@ -423,16 +431,18 @@ def with_alternatives(tasks: Sequence[QueryGroup], schema: Schema) -> tuple[Quer
         for member, where in enumerate(members)
     }
     return tuple(
-        replace(task, alternative=placed.get(task.where)) if task.bounds.person_column is None else task
-        for task in tasks
+        replace(query_group, alternative=placed.get(query_group.where))
+        if query_group.bounds.person_column is None
+        else query_group
+        for query_group in query_groups
     )
 
 
-def unit_term(person: PrivacyUnit, schema: Schema) -> Term | None:
+def unit_term(privacy_unit: PrivacyUnit, schema: Schema) -> Term | None:
     """Return the column, or the expression, that a privacy unit names."""
-    if person.column is None or person.column in schema.column_names or person.column.isidentifier():
-        return person.column
-    return resolve_term(person.column, schema)
+    if privacy_unit.column is None or privacy_unit.column in schema.column_names or privacy_unit.column.isidentifier():
+        return privacy_unit.column
+    return resolve_term(privacy_unit.column, schema)
 
 
 def _check_numbers(question: Query, schema: Schema) -> None:
@@ -509,7 +519,7 @@ def _counted_keys(question: Query) -> Keys | None:
     return tuple((*key, cell) for key in keys for cell in range(question.cell_expression.cell_count))
 
 
-def rows_used(bounds: ContributionBounds, person: PrivacyUnit, by: tuple[str, ...]) -> str:
+def rows_used(bounds: ContributionBounds, privacy_unit: PrivacyUnit, by: tuple[str, ...]) -> str:
     """Return a description of the rows that an answer uses.
 
     >>> rows_used(ContributionBounds("tail", 12, 12, 1), PrivacyUnit("tail", 12, 12, 12, "an aircraft"), ())
@@ -520,8 +530,8 @@ def rows_used(bounds: ContributionBounds, person: PrivacyUnit, by: tuple[str, ..
     'each row is one person'
     """
     if bounds.person_column is None:
-        return f"each row is one {person.unit_noun}"
-    parts = [f"at most {bounds.max_rows:,} row{'s' if bounds.max_rows > 1 else ''} per {person.unit_noun}"]
+        return f"each row is one {privacy_unit.unit_noun}"
+    parts = [f"at most {bounds.max_rows:,} row{'s' if bounds.max_rows > 1 else ''} per {privacy_unit.unit_noun}"]
     if by and bounds.max_rows_per_group < bounds.max_rows:
         parts.append(f"at most {bounds.max_rows_per_group:,} per group")
     if by and bounds.max_groups < bounds.max_rows:
@@ -529,7 +539,7 @@ def rows_used(bounds: ContributionBounds, person: PrivacyUnit, by: tuple[str, ..
     return ", ".join(parts)
 
 
-def persons_used(bounds: ContributionBounds, person: PrivacyUnit) -> str:
+def persons_used(bounds: ContributionBounds, privacy_unit: PrivacyUnit) -> str:
     """Return a description of the persons that a statistic of persons uses.
 
     >>> persons_used(ContributionBounds("tail", 1, 1, 1), PrivacyUnit("tail", 12, 12, 12, "an aircraft"))
@@ -538,13 +548,13 @@ def persons_used(bounds: ContributionBounds, person: PrivacyUnit) -> str:
     'each person counts once in each of at most 3 groups'
     """
     if bounds.max_groups == 1:
-        return f"each {person.unit_noun} counts once"
-    return f"each {person.unit_noun} counts once in each of at most {bounds.max_groups:,} groups"
+        return f"each {privacy_unit.unit_noun} counts once"
+    return f"each {privacy_unit.unit_noun} counts once in each of at most {bounds.max_groups:,} groups"
 
 
-def person_value_notes(bounds: ContributionBounds, person: PrivacyUnit) -> list[str]:
+def person_value_notes(bounds: ContributionBounds, privacy_unit: PrivacyUnit) -> list[str]:
     """Return notes on the persons that a statistic of persons is about."""
-    noun = person.unit_noun
+    noun = privacy_unit.unit_noun
     notes = [
         f"All rows of each {noun} are used; then the value of each {noun} is clamped, and counts once.",
         "Those without a row that meets the condition of the question have no value, and are not counted.",
@@ -558,7 +568,7 @@ def person_value_notes(bounds: ContributionBounds, person: PrivacyUnit) -> list[
 
 def bounded_notes(
     bounds: ContributionBounds,
-    person: PrivacyUnit,
+    privacy_unit: PrivacyUnit,
     by: tuple[str, ...],
     person_kind: Kind | None = None,
     *,
@@ -576,10 +586,10 @@ def bounded_notes(
     notes = [f"Rows whose {column} is missing{or_inexact} are left out."]
     if leaves_out:
         text = (
-            f"If {escape_control_chars(person.means)} has more rows than the limit, the additional rows are left out: "
-            "the answer describes the rows used, not the whole table."
+            f"If {escape_control_chars(privacy_unit.means)} has more rows than the limit, the additional rows are left "
+            "out: the answer describes the rows used, not the whole table."
         )
         notes.insert(0, text)
-    if not by and bounds.max_rows < declared_bounds(person).max_rows:
+    if not by and bounds.max_rows < declared_bounds(privacy_unit).max_rows:
         notes.append(f"Without groups, the whole table is one group: max_rows_per_group = {bounds.max_rows} limits it.")
     return notes

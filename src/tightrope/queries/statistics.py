@@ -76,6 +76,8 @@ WHY_CHOSEN = "a choice costs no more than Laplace noise in the number of rows be
 class NoisyStatistic:
     """One integer per group that noise will be added to; ``sensitivity`` is the most that one row adds to it.
 
+    A *vector* in names and comments of queries and releases is such a statistic: its integers, one per group.
+
     Vectors of a query with the same ``disjoint_set`` label have the same form, and each row adds to only one of them:
     they act as one vector over that many times the groups, with the noise of one.
     """

@@ -78,41 +78,45 @@ class DiagnosticCount:
         return f"the values of {column} were {self.counted_rows} {end} and clamped to {end}"
 
 
-def add_diagnostic_counts(tasks: Sequence[QueryGroup], part: Decimal, schema: Schema) -> tuple[QueryGroup, ...]:
-    """Return the tasks with tallies whose privacy loss is at most the fraction ``part`` of the budget's.
+def add_diagnostic_counts(query_groups: Sequence[QueryGroup], part: Decimal, schema: Schema) -> tuple[QueryGroup, ...]:
+    """Return the query groups with tallies whose privacy loss is at most the fraction ``part`` of the budget's.
 
     A tally is one integer over all groups. A person adds to it at most the rows that remain after bounding:
     ``max_rows``, or ``MANY_TIMES`` times as many if all are counted. If that is one row, it is in only one tally
     of each column. Raises ``PlanError`` if the part is too small for the number of tallies.
     """
     if not part:
-        return tuple(tasks)
+        return tuple(query_groups)
     # The privacy loss of one person's rows, up to a factor that all groups share.
-    question_groups = [group for task in tasks for group in task.composition_groups]
+    question_groups = [group for query_group in query_groups for group in query_group.composition_groups]
     loss_of_questions = largest_total(question_groups, linear_losses(question_groups))
-    all_tasks = [
-        *tasks,
+    all_query_groups = [
+        *query_groups,
         *{
-            rows_key(unbounded): unbounded for unbounded in map(without_row_bounds, bounded_query_groups(tasks))
+            rows_key(unbounded): unbounded for unbounded in map(without_row_bounds, bounded_query_groups(query_groups))
         }.values(),
     ]
     # Scale the noise of the tallies to their fraction; the count of all rows, which has the most noise, gets more.
-    tasks_with_tallies = _merge_diagnostics(all_tasks, schema)
+    groups_with_tallies = _merge_diagnostics(all_query_groups, schema)
     loss_of_tallies = loss_of_questions * float(part / (1 - part))
     total_weight = largest_total(
-        [group for task in tasks_with_tallies for group in task.composition_groups],
+        [group for query_group in groups_with_tallies for group in query_group.composition_groups],
         [
             _noise_weight(vector_set) if vector_set[0].over_all_groups else 0
-            for task in tasks_with_tallies
-            for vector_set in task.composition_sets
+            for query_group in groups_with_tallies
+            for vector_set in query_group.composition_sets
         ],
     )
-    return tuple(_with_noise_sizes(task, total_weight / loss_of_tallies) for task in tasks_with_tallies)
+    return tuple(_with_noise_sizes(query_group, total_weight / loss_of_tallies) for query_group in groups_with_tallies)
 
 
-def bounded_query_groups(tasks: Sequence[QueryGroup]) -> list[QueryGroup]:
-    """Return the tasks in which bounding may leave out rows of a person."""
-    return [task for task in tasks if task.bounds.person_column is not None and not task.counts_persons]
+def bounded_query_groups(query_groups: Sequence[QueryGroup]) -> list[QueryGroup]:
+    """Return the query groups in which bounding may leave out rows of a person."""
+    return [
+        query_group
+        for query_group in query_groups
+        if query_group.bounds.person_column is not None and not query_group.counts_persons
+    ]
 
 
 def bias_check_fraction(costs: Number) -> Decimal:
@@ -123,43 +127,43 @@ def bias_check_fraction(costs: Number) -> Decimal:
     return fraction
 
 
-def diagnostic_counts_of(task: QueryGroup) -> tuple[DiagnosticCount, ...]:
-    """Return the tallies that a task needs: its used rows and, by column, clamped and missing values."""
-    if not task.vectors_by_query or task.counts_persons:
+def diagnostic_counts_of(query_group: QueryGroup) -> tuple[DiagnosticCount, ...]:
+    """Return the tallies that a query group needs: its used rows and, by column, clamped and missing values."""
+    if not query_group.vectors_by_query or query_group.counts_persons:
         return ()
-    tallies = [] if task.bounds.person_column is None else [DiagnosticCount("used", None, None)]
-    ranges = dict.fromkeys(pair for question in task.ordered_queries for pair in question.clamped_columns)
+    tallies = [] if query_group.bounds.person_column is None else [DiagnosticCount("used", None, None)]
+    ranges = dict.fromkeys(pair for question in query_group.ordered_queries for pair in question.clamped_columns)
     for term, limits in ranges:
         if limits is not None:
             tallies += [DiagnosticCount("below", term, limits), DiagnosticCount("above", term, limits)]
-        if task.cells_per_group is None:  # rows without a value are in no cell
+        if query_group.cells_per_group is None:  # rows without a value are in no cell
             tallies.append(DiagnosticCount("missing", term, limits))
     return tuple(tallies)
 
 
-def _merge_diagnostics(tasks: Sequence[QueryGroup], schema: Schema) -> list[QueryGroup]:
-    """Return the tasks with their tallies; a tally of several tasks is only in the first, with the questions of all."""
+def _merge_diagnostics(query_groups: Sequence[QueryGroup], schema: Schema) -> list[QueryGroup]:
+    """Return the query groups with tallies; a tally of several groups is only in the first, with all questions."""
     questions_by_tally: dict[object, list[str]] = {}
-    for task in tasks:
-        for tally in diagnostic_counts_of(task):
+    for query_group in query_groups:
+        for tally in diagnostic_counts_of(query_group):
             # The questions that the tally is about: for a tally of a column, those with that column and range.
             column_and_range = (tally.column, tally.limits)
-            questions_by_tally.setdefault(diagnostic_position(tally, task), []).extend(
+            questions_by_tally.setdefault(diagnostic_position(tally, query_group), []).extend(
                 [
                     question.asked.name
-                    for question in task.ordered_queries
+                    for question in query_group.ordered_queries
                     if tally.column is None or column_and_range in question.clamped_columns
                 ]
             )
     unassigned, merged = dict(questions_by_tally), []
-    for task in tasks:
+    for query_group in query_groups:
         own_tallies = [
             (tally, unassigned.pop(position))
-            for tally in diagnostic_counts_of(task)
-            if (position := diagnostic_position(tally, task)) in unassigned
+            for tally in diagnostic_counts_of(query_group)
+            if (position := diagnostic_position(tally, query_group)) in unassigned
         ]
         vectors = tuple(
-            _diagnostic_statistic(tally, task.bounds.max_rows, tally.counted_expression(schema))
+            _diagnostic_statistic(tally, query_group.bounds.max_rows, tally.counted_expression(schema))
             for tally, _ in own_tallies
         )
         names = {
@@ -167,53 +171,65 @@ def _merge_diagnostics(tasks: Sequence[QueryGroup], schema: Schema) -> list[Quer
         }
         merged.append(
             replace(
-                task,
-                diagnostic_counts=(*task.diagnostic_counts, *vectors),
-                queries_by_diagnostic={**task.queries_by_diagnostic, **names},
+                query_group,
+                diagnostic_counts=(*query_group.diagnostic_counts, *vectors),
+                queries_by_diagnostic={**query_group.queries_by_diagnostic, **names},
             )
         )
     return merged
 
 
-def diagnostic_position(tally: DiagnosticCount, task: QueryGroup) -> object:
+def diagnostic_position(tally: DiagnosticCount, query_group: QueryGroup) -> object:
     """Return a key that is equal for tallies of the same rows; cells of the values make no difference."""
     if tally.column is None:
-        return tally, used_rows_key(task)
+        return tally, used_rows_key(query_group)
     # The listed groups; without a list, every row is in a group.
     listed_groups: object = None
-    by = task.by if task.cells_per_group is None else task.by[:-1]
-    if task.keys is not None and by:
-        keys = task.keys if task.cells_per_group is None else tuple(dict.fromkeys(key[:-1] for key in task.keys))
+    by = query_group.by if query_group.cells_per_group is None else query_group.by[:-1]
+    if query_group.keys is not None and by:
+        keys = (
+            query_group.keys
+            if query_group.cells_per_group is None
+            else tuple(dict.fromkeys(key[:-1] for key in query_group.keys))
+        )
         listed_groups = by, keys
-    return tally, (task.where, _row_sampling_key(task), listed_groups)
+    return tally, (query_group.where, _row_sampling_key(query_group), listed_groups)
 
 
-def used_rows_key(task: QueryGroup) -> object:
-    """Return a key that is equal for tasks that use the same rows: the rows available and the rows sampled."""
-    return rows_key(without_row_bounds(task)), _row_sampling_key(task)
+def used_rows_key(query_group: QueryGroup) -> object:
+    """Return a key that is equal for query groups that use the same rows: the rows available and the rows sampled."""
+    return rows_key(without_row_bounds(query_group)), _row_sampling_key(query_group)
 
 
-def _row_sampling_key(task: QueryGroup) -> object:
+def _row_sampling_key(query_group: QueryGroup) -> object:
     """Return a key for the sampling of a person's rows; it includes the groups if their bounds are the tighter ones."""
-    bounds = task.bounds
-    by_group = bounds.max_rows_per_group < bounds.max_rows or (bool(task.by) and bounds.max_groups < bounds.max_rows)
-    return bounds.max_rows, (task.by, bounds) if by_group else None
+    bounds = query_group.bounds
+    by_group = bounds.max_rows_per_group < bounds.max_rows or (
+        bool(query_group.by) and bounds.max_groups < bounds.max_rows
+    )
+    return bounds.max_rows, (query_group.by, bounds) if by_group else None
 
 
-def without_row_bounds(task: QueryGroup) -> QueryGroup:
-    """Return a task that counts all rows of the same groups, with a bound ``MANY_TIMES`` as large."""
-    max_rows = task.bounds.max_rows * MANY_TIMES
-    has_listed_groups = task.keys is not None and bool(task.by)
-    by, keys, cells_per_group = (task.by, task.keys, task.cells_per_group) if has_listed_groups else ((), ((),), None)
-    bounds = ContributionBounds(task.bounds.person_column, max_rows, max_rows, max_rows if has_listed_groups else 1)
+def without_row_bounds(query_group: QueryGroup) -> QueryGroup:
+    """Return a query group that counts all rows of the same groups, with a bound ``MANY_TIMES`` as large."""
+    max_rows = query_group.bounds.max_rows * MANY_TIMES
+    has_listed_groups = query_group.keys is not None and bool(query_group.by)
+    by, keys, cells_per_group = (
+        (query_group.by, query_group.keys, query_group.cells_per_group) if has_listed_groups else ((), ((),), None)
+    )
+    bounds = ContributionBounds(
+        query_group.bounds.person_column, max_rows, max_rows, max_rows if has_listed_groups else 1
+    )
     vector = _diagnostic_statistic(DiagnosticCount("all", None, None), max_rows, None)
-    queries_by_diagnostic = {vector.statistic_name: tuple(question.asked.name for question in task.ordered_queries)}
+    queries_by_diagnostic = {
+        vector.statistic_name: tuple(question.asked.name for question in query_group.ordered_queries)
+    }
     return QueryGroup(
         MappingProxyType({}),
         by,
         keys,
         bounds,
-        task.where,
+        query_group.where,
         cells_per_group,
         None,
         diagnostic_counts=(vector,),
@@ -221,9 +237,9 @@ def without_row_bounds(task: QueryGroup) -> QueryGroup:
     )
 
 
-def rows_key(task: QueryGroup) -> object:
-    """Return a key that is equal for tasks whose counts of all rows are over the same rows."""
-    return task.by, task.keys, task.where, task.bounds
+def rows_key(query_group: QueryGroup) -> object:
+    """Return a key that is equal for query groups whose counts of all rows are over the same rows."""
+    return query_group.by, query_group.keys, query_group.where, query_group.bounds
 
 
 def _diagnostic_statistic(tally: DiagnosticCount, rows: int, expression: ExpressionTree | None) -> NoisyStatistic:
@@ -254,13 +270,13 @@ def _noise_weight(vector_set: Sequence[NoisyStatistic]) -> int:
     return ALL_ROWS_WEIGHT if vector_set[0].statistic_name == diagnostic_name(DiagnosticCount("all", None, None)) else 1
 
 
-def _with_noise_sizes(task: QueryGroup, size: float) -> QueryGroup:
-    """Return the task with the noise of each tally at the next larger of ``NOISE_EIGHTHS``.
+def _with_noise_sizes(query_group: QueryGroup, size: float) -> QueryGroup:
+    """Return the query group with the noise of each tally at the next larger of ``NOISE_EIGHTHS``.
 
     ``size``: the relative noise size of a tally of weight 1. Raises ``PlanError`` if all of them are too small.
     """
     tallies = []
-    for vector in task.diagnostic_counts:
+    for vector in query_group.diagnostic_counts:
         smallest_eighths = 8 * size / _noise_weight((vector,))
         eighths = next((size for size in NOISE_EIGHTHS if size >= smallest_eighths), None)
         if eighths is None:
@@ -269,7 +285,7 @@ def _with_noise_sizes(task: QueryGroup, size: float) -> QueryGroup:
             text = f"too small for this many questions; use {more}, or ask fewer questions"
             raise PlanError.from_text("bias_check", text)
         tallies.append(replace(vector, noise_spec=replace(vector.noise_spec, eighths=eighths)))
-    return replace(task, diagnostic_counts=tuple(tallies))
+    return replace(query_group, diagnostic_counts=tuple(tallies))
 
 
 # The bias of bounding and clamping, estimated from noisy counts: shares with intervals, and sentences.
@@ -295,34 +311,47 @@ class NoisyCount:
 
 
 def estimate_bias(
-    tasks: Sequence[QueryGroup], noises: Sequence[Sequence[Noise]], counts: Sequence[NoisyCounts], person: PrivacyUnit
+    query_groups: Sequence[QueryGroup],
+    noises: Sequence[Sequence[Noise]],
+    counts: Sequence[NoisyCounts],
+    privacy_unit: PrivacyUnit,
 ) -> tuple[BiasPart, ...]:
-    """Return one statement per task and tally: the share of rows left out, of values clamped, or of missing fields."""
-    counted_tasks = []
-    for task, task_noises, counts_of_task in zip(tasks, noises, counts, strict=True):
+    """Return a statement per query group and tally: the share of rows left out, values clamped, or fields missing."""
+    counted_query_groups = []
+    for query_group, query_group_noises, counts_of_query_group in zip(query_groups, noises, counts, strict=True):
         noisy_counts = [
-            (noise, counts_of_task[noise.vector]) for noise in task_noises if noise.vector in counts_of_task
+            (noise, counts_of_query_group[noise.vector])
+            for noise in query_group_noises
+            if noise.vector in counts_of_query_group
         ]
         counts_by_name = {
             noise.vector.statistic_name: NoisyCount(value, *noise.confidence_interval(value, MISS_PROBABILITY))
             for noise, value in noisy_counts
         }
         if counts_by_name:
-            counted_tasks.append((task, counts_by_name))
+            counted_query_groups.append((query_group, counts_by_name))
     totals = {
-        rows_key(task): counts_by_name["all"] for task, counts_by_name in counted_tasks if "all" in counts_by_name
+        rows_key(query_group): counts_by_name["all"]
+        for query_group, counts_by_name in counted_query_groups
+        if "all" in counts_by_name
     }
     used = {
-        used_rows_key(task): (task, counts_by_name["used"])
-        for task, counts_by_name in counted_tasks
+        used_rows_key(query_group): (query_group, counts_by_name["used"])
+        for query_group, counts_by_name in counted_query_groups
         if "used" in counts_by_name
     }
-    rows = {key: (count, totals[rows_key(without_row_bounds(task))]) for key, (task, count) in used.items()}
-    question_tasks = ((task, counts_by_name) for task, counts_by_name in counted_tasks if "all" not in counts_by_name)
+    rows = {
+        key: (count, totals[rows_key(without_row_bounds(query_group))]) for key, (query_group, count) in used.items()
+    }
+    question_groups = (
+        (query_group, counts_by_name)
+        for query_group, counts_by_name in counted_query_groups
+        if "all" not in counts_by_name
+    )
     return tuple(
         part
-        for task, counts_by_name in question_tasks
-        for part in _query_group_bias(task, counts_by_name, rows, person)
+        for query_group, counts_by_name in question_groups
+        for part in _query_group_bias(query_group, counts_by_name, rows, privacy_unit)
     )
 
 
@@ -331,24 +360,24 @@ RowCounts = Mapping[object, tuple[NoisyCount, NoisyCount]]
 
 
 def _query_group_bias(
-    task: QueryGroup, counts_by_name: Mapping[str, NoisyCount], rows: RowCounts, person: PrivacyUnit
+    query_group: QueryGroup, counts_by_name: Mapping[str, NoisyCount], rows: RowCounts, privacy_unit: PrivacyUnit
 ) -> Iterator[BiasPart]:
-    used_and_all = None if task.bounds.person_column is None else rows.get(used_rows_key(task))
+    used_and_all = None if query_group.bounds.person_column is None else rows.get(used_rows_key(query_group))
     if used_and_all is not None and "used" in counts_by_name:
         shares = _share_with_interval(*used_and_all)
         left_out_shares = None if shares is None else (1 - shares[0], 1 - shares[2], 1 - shares[1])
-        max_rows, noun = task.bounds.max_rows, person.unit_noun
+        max_rows, noun = query_group.bounds.max_rows, privacy_unit.unit_noun
         subject = (
             f"the rows were not used, because at most {max_rows:,} per {noun} are; rows beyond "
             f"{max_rows * MANY_TIMES:,} per {noun}, and rows without a valid {noun} id, are not counted here"
         )
-        yield _bias_part(task, DiagnosticCount("used", None, None), left_out_shares, subject)
-    for tally in diagnostic_counts_of(task):
+        yield _bias_part(query_group, DiagnosticCount("used", None, None), left_out_shares, subject)
+    for tally in diagnostic_counts_of(query_group):
         if tally.column is not None and diagnostic_name(tally) in counts_by_name:
             count = counts_by_name[diagnostic_name(tally)]
             share = None if used_and_all is None else _share_with_interval(count, used_and_all[0])
             share_is_unknown = used_and_all is not None and share is None
-            yield _bias_part(task, tally, share, tally.moved_values_text(), None if share_is_unknown else count)
+            yield _bias_part(query_group, tally, share, tally.moved_values_text(), None if share_is_unknown else count)
 
 
 Shares = tuple[float, float, float]
@@ -369,11 +398,15 @@ def _share_with_interval(part: NoisyCount, whole: NoisyCount) -> Shares | None:
 
 
 def _bias_part(
-    task: QueryGroup, tally: DiagnosticCount, shares: Shares | None, subject: str, noisy_count: NoisyCount | None = None
+    query_group: QueryGroup,
+    tally: DiagnosticCount,
+    shares: Shares | None,
+    subject: str,
+    noisy_count: NoisyCount | None = None,
 ) -> BiasPart:
     value, lower, upper = (None, None, None) if shares is None else shares
     return BiasPart(
-        answers=task.queries_by_diagnostic[diagnostic_name(tally)],
+        answers=query_group.queries_by_diagnostic[diagnostic_name(tally)],
         kind=KIND_BY_COUNTED_ROWS[tally.counted_rows],
         column=None if tally.column is None else str(tally.column),
         share=value,
@@ -403,24 +436,24 @@ def _share_statement(shares: Shares | None, subject: str, noisy_count: NoisyCoun
 
 
 def planned_bias_check(
-    tasks: Sequence[QueryGroup], noises: Sequence[Sequence[Noise]], part: Decimal
+    query_groups: Sequence[QueryGroup], noises: Sequence[Sequence[Noise]], part: Decimal
 ) -> dict[str, Any] | None:
     """Return the fraction ``part`` of the budget and the half-width of every tally; None without a bias check."""
     if not part:
         return None
-    noises_by_task = zip(tasks, noises, strict=True)
+    noises_by_query_group = zip(query_groups, noises, strict=True)
     tally_noises = [
-        (task, noise)
-        for task, noises_of_task in noises_by_task
-        for noise in noises_of_task
-        if noise.vector in task.diagnostic_counts
+        (query_group, noise)
+        for query_group, noises_of_query_group in noises_by_query_group
+        for noise in noises_of_query_group
+        if noise.vector in query_group.diagnostic_counts
     ]
     counts = [
         {
-            "answers": task.answered_by(noise.vector),
+            "answers": query_group.answered_by(noise.vector),
             "statistic": noise.vector.noise_spec.statistic,
             "half_width_95": noise.half_width(),
         }
-        for task, noise in tally_noises
+        for query_group, noise in tally_noises
     ]
     return {"budget_fraction": str(part), "counts": counts}

@@ -92,12 +92,16 @@ def certificate_of(draft: NoisePlan) -> ReleaseCertificate:
         **guarantee_data(draft.loss, draft.budget),
         "budget": plain_data(BudgetPart.from_budget(draft.budget)),
         "budget_fraction": str(draft.share),
-        "neighbors": neighbors_data(draft.person),
+        "neighbors": neighbors_data(draft.privacy_unit),
         "public_tables": [plain_data(table) for table in public_tables],
         "mechanisms": [plain_data(mechanism) for mechanism in mechanisms],
         "tables": [plain_data(table) for table in tables.numbered_tables()],
         "consistent": [fitted.certificate_data() for fitted in draft.consistent_fits],
-        **({"marginals": plain_data(draft.marginal_fit.certificate_part())} if draft.tasks[0].is_marginal else {}),
+        **(
+            {"marginals": plain_data(draft.marginal_fit.certificate_part())}
+            if draft.query_groups[0].is_marginal
+            else {}
+        ),
         "profile": plain_data(profile),
         "tradeoff": plain_data(tradeoff),
         "alternatives": draft.noise_alternatives,
@@ -124,7 +128,7 @@ def _privacy_argument(draft: NoisePlan) -> str:
     """Return how the privacy loss is computed; splits of rows and composition are named if there are several."""
     sentences = [
         WEIGHTS_ARGUMENT,
-        *([] if draft.person.column is None else [SPLIT_ARGUMENT]),
+        *([] if draft.privacy_unit.column is None else [SPLIT_ARGUMENT]),
         *([DISJOINT_ARGUMENT] if draft.excluded_answers else []),
         *([COMPOSITION_ARGUMENT] if draft.allocation.loss_lattice is not None else []),
         FIXED_ARGUMENT,
@@ -136,13 +140,13 @@ def _mechanism_records(draft: NoisePlan) -> tuple[list[ReleasedMechanism], Share
     """Return the records of the mechanisms of all noisy vectors, in the order of the draws, and their tables."""
     next_number, records = count(1), list[ReleasedMechanism]()
     shared, packed_tables = SharedTables(), dict[NoiseTable, PackedTable]()
-    for task, noises in zip(draft.tasks, draft.noises_by_task, strict=True):
+    for query_group, noises in zip(draft.query_groups, draft.noises_by_query_group, strict=True):
         # each set composes as one unit
-        numbers_by_set = {vector_set: next(next_number) for vector_set in task.composition_sets}
+        numbers_by_set = {vector_set: next(next_number) for vector_set in query_group.composition_sets}
         for noise in noises:
-            vector, choice, cells = noise.vector, noise.choice, task.cells_per_group
+            vector, choice, cells = noise.vector, noise.choice, query_group.cells_per_group
             vector_set = next(vector_set for vector_set in numbers_by_set if vector in vector_set)
-            contribution = task.set_contribution(vector_set)
+            contribution = query_group.set_contribution(vector_set)
             # The table that is sampled: the noise of a number, or the half-widths of a box.
             box: int | None = None
             if isinstance(noise.table, BoxTable):
@@ -151,13 +155,13 @@ def _mechanism_records(draft: NoisePlan) -> tuple[list[ReleasedMechanism], Share
                 sampled = noise.table
             if sampled not in packed_tables:
                 packed_tables[sampled] = sampled.packed()
-            by = task.grouping_terms(vector) if task.is_marginal else task.by
+            by = query_group.grouping_terms(vector) if query_group.is_marginal else query_group.by
             record = ReleasedMechanism(
-                answers=task.answered_by(vector),
+                answers=query_group.answered_by(vector),
                 statistic=vector.noise_spec.statistic,
                 column=" and ".join(map(str, vector.measure.measured_terms)) or None,
                 by=() if vector.over_all_groups else tuple(map(str, by)),
-                where=None if task.where is None else str(task.where),
+                where=None if query_group.where is None else str(query_group.where),
                 family=noise.family,
                 unit=vector.exact_step,
                 sensitivity_per_row=str(vector.sensitivity),
@@ -171,7 +175,7 @@ def _mechanism_records(draft: NoisePlan) -> tuple[list[ReleasedMechanism], Share
                 together=numbers_by_set[vector_set],
                 choice=None if choice is None or cells is None else _choice_part(noise, choice, cells),
                 box=box,
-                disjoint=None if task.alternative is None else task.alternative.set_number + 1,
+                disjoint=None if query_group.alternative is None else query_group.alternative.set_number + 1,
             )
             records.append(record)
     return records, shared
@@ -183,7 +187,7 @@ NoisyGroup = tuple[Key, dict["NoisyStatistic", Any]]
 
 
 class AnswerBuilder:
-    """Turns the exact integers of a draft, by task, into answers: adds noise, suppresses groups, post-processes.
+    """Turns the exact integers of a draft, by query group, into answers: adds noise, suppresses groups, post-processes.
 
     The parts that are independent of the integers are computed at once, and an empty result is serialized, so that
     errors occur before the budget is charged.
@@ -211,35 +215,37 @@ class AnswerBuilder:
         answers: dict[Query, Answer] = {}
         integers_by_key: dict[Query, dict[Key, int]] = {}
         counts: list[dict[NoisyStatistic, int]] = []
-        if draft.tasks[0].is_marginal:
+        if draft.query_groups[0].is_marginal:
             return self._build_tables(draft.marginal_fit, exact)
-        for task, task_noises, integers in zip(draft.tasks, draft.noises_by_task, exact, strict=True):
-            group_noises = tuple(noise for noise in task_noises if not noise.vector.over_all_groups)
+        for query_group, query_group_noises, integers in zip(
+            draft.query_groups, draft.noises_by_query_group, exact, strict=True
+        ):
+            group_noises = tuple(noise for noise in query_group_noises if not noise.vector.over_all_groups)
             groups = (
-                _noisy_groups(task, group_noises, integers)
-                if task.cells_per_group is None
-                else _noisy_cells_by_group(task.cells_per_group, group_noises, integers)
+                _noisy_groups(query_group, group_noises, integers)
+                if query_group.cells_per_group is None
+                else _noisy_cells_by_group(query_group.cells_per_group, group_noises, integers)
             )
-            suppressed = _suppressed_group_count(task, task_noises, integers, groups)
-            for question in task.ordered_queries:
+            suppressed = _suppressed_group_count(query_group, query_group_noises, integers, groups)
+            for question in query_group.ordered_queries:
                 shown_groups = suppressed if question.counts_suppressed_groups else groups
                 answers[question] = self._answer_to(question, shown_groups)
                 if question.asked.name in self.consistent_names:
-                    (vector,) = task.vectors_by_query[question].values()
+                    (vector,) = query_group.vectors_by_query[question].values()
                     integers_by_key[question] = {key: noisy[vector] for key, noisy in groups}
             # The diagnostic counts are over all groups, including suppressed ones.
             diagnostic_counts = {
                 noise.vector: _add_noise(noise, (sum(integers.values[noise.vector.statistic_name]),))[0]
-                for noise in task_noises
-                if noise.vector in task.diagnostic_counts
+                for noise in query_group_noises
+                if noise.vector in query_group.diagnostic_counts
             }
             counts.append(diagnostic_counts)
         answers |= self._consistent_answers(answers, integers_by_key)
-        _suppress_empty_quantiles(draft.tasks, answers)
+        _suppress_empty_quantiles(draft.query_groups, answers)
         return Answers(
             tuple(answers[question] for question in self.empty_answers),
             self.certificate,
-            estimate_bias(draft.tasks, draft.noises_by_task, counts, draft.person),
+            estimate_bias(draft.query_groups, draft.noises_by_query_group, counts, draft.privacy_unit),
             draft.comparisons,
         )
 
@@ -290,17 +296,19 @@ class AnswerBuilder:
         One group is enough, unless answers are made consistent by their keys. A discovered group gets missing values
         as its key, and enough rows to be shown.
         """
-        tasks = zip(self.draft.tasks, self.draft.noises_by_task, requests, strict=True)
-        self.build_answers([self._zeros_of_task(task, noises, request) for task, noises, request in tasks])
+        query_groups = zip(self.draft.query_groups, self.draft.noises_by_query_group, requests, strict=True)
+        self.build_answers(
+            [self._zeros_of_query_group(query_group, noises, request) for query_group, noises, request in query_groups]
+        )
 
-    def _zeros_of_task(self, task: QueryGroup, noises: Sequence[Noise], request: Request) -> GroupTotals:
+    def _zeros_of_query_group(self, query_group: QueryGroup, noises: Sequence[Noise], request: Request) -> GroupTotals:
         if isinstance(request, MarginalRequest):
             sizes = zip(request.tables, request.table_sizes, strict=True)
             return GroupTotals((), {table_name(table): (0,) * size for table, size in sizes})
         steps = tuple((step,) for step in request.row_count_steps)
         all_keys = steps or request.keys or ((None,) * len(request.by),)
-        needs_all_keys = any(question.asked.name in self.consistent_names for question in task.ordered_queries)
-        keys = all_keys if needs_all_keys else all_keys[: task.cells_per_group or 1]
+        needs_all_keys = any(question.asked.name in self.consistent_names for question in query_group.ordered_queries)
+        keys = all_keys if needs_all_keys else all_keys[: query_group.cells_per_group or 1]
         shown_counts = {noise.vector.statistic_name: 2 * (noise.key_threshold or 0) for noise in noises}
         return GroupTotals(
             keys, {measure.name: (shown_counts.get(measure.name, 0),) * len(keys) for measure in request.measures}
@@ -326,7 +334,7 @@ class TableRelease:
         that was opened.
         """
         builder = AnswerBuilder(self.draft, certificate_of(self.draft))
-        requests = [task.table_request for task in self.draft.tasks]
+        requests = [query_group.table_request for query_group in self.draft.query_groups]
         builder.rehearse_on_zeros(requests)
         with self.turn:
             self.table.check_readable(requests)
@@ -334,13 +342,13 @@ class TableRelease:
 
     def read_and_draw(self, builder: AnswerBuilder) -> Answers:
         """Read the rows once, count them, draw noise and return the answers; only after the charge."""
-        requests = [task.table_request for task in self.draft.tasks]
+        requests = [query_group.table_request for query_group in self.draft.query_groups]
         with self.turn, self.table.open_snapshot(requests) as rows:
             exact = [rows.collect_totals(request) for request in requests]
         return builder.build_answers(exact)
 
 
-def _noisy_groups(task: QueryGroup, noises: tuple[Noise, ...], exact: GroupTotals) -> list[NoisyGroup]:
+def _noisy_groups(query_group: QueryGroup, noises: tuple[Noise, ...], exact: GroupTotals) -> list[NoisyGroup]:
     """Return noisy integers by group; discovered groups whose noisy count is below the threshold are suppressed."""
     joint_noises = tuple(noise for noise in noises if noise.vector.joint_noise)
     columns = {
@@ -354,7 +362,9 @@ def _noisy_groups(task: QueryGroup, noises: tuple[Noise, ...], exact: GroupTotal
         for key, *integers in zip(exact.keys, *columns.values(), strict=True)
     ]
     thresholds = {
-        noise.vector: int(noise.noise_mechanism.worst_error) for noise in noises if noise.vector == task.key_count
+        noise.vector: int(noise.noise_mechanism.worst_error)
+        for noise in noises
+        if noise.vector == query_group.key_count
     }
     return [
         group
@@ -385,18 +395,18 @@ def _noisy_cells_by_group(cells: int, noises: tuple[Noise, ...], exact: GroupTot
 
 
 def _counts_by_rows(
-    tasks: Sequence[QueryGroup], answers: Mapping[Query, Answer]
+    query_groups: Sequence[QueryGroup], answers: Mapping[Query, Answer]
 ) -> dict[tuple[str, tuple[str, ...]], list[dict[str, Any]]]:
     """Return the records of released counts, by their condition and groups."""
     return {
-        (str(task.where), tuple(map(str, task.by))): answers[question].rows
-        for task in tasks
-        for question in task.ordered_queries
+        (str(query_group.where), tuple(map(str, query_group.by))): answers[question].rows
+        for query_group in query_groups
+        for question in query_group.ordered_queries
         if isinstance(question, count_query)
     }
 
 
-def _suppress_empty_quantiles(tasks: Sequence[QueryGroup], answers: dict[Query, Answer]) -> None:
+def _suppress_empty_quantiles(query_groups: Sequence[QueryGroup], answers: dict[Query, Answer]) -> None:
     """Suppress selected quantiles of groups that may be empty, by released counts of the same rows.
 
     A selection has a value even for no rows, and its interval is the whole range only 19 times in 20. The interval of a
@@ -404,20 +414,20 @@ def _suppress_empty_quantiles(tasks: Sequence[QueryGroup], answers: dict[Query, 
     all rows may be among those that it leaves out.
     """
     selected = [
-        (task, question, question.range_without_rows)
-        for task in tasks
-        for question in task.ordered_queries
+        (query_group, question, question.range_without_rows)
+        for query_group in query_groups
+        for question in query_group.ordered_queries
         if question.range_without_rows is not None
     ]
-    counts_by_rows = _counts_by_rows(tasks, answers) if selected else {}
-    for task, question, (low, high) in selected:
+    counts_by_rows = _counts_by_rows(query_groups, answers) if selected else {}
+    for query_group, question, (low, high) in selected:
         fewest_rows = question.resolve_noise(answers[question].noises).rows_without_value
         # Counts of all groups together, and of each group: the last term of ``by`` is the cell.
-        for by in {(), tuple(map(str, task.by[:-1]))}:
+        for by in {(), tuple(map(str, query_group.by[:-1]))}:
             columns = question.key_columns if by else ()
             counts = {
                 tuple(row[column] for column in columns): row["lower"]
-                for row in counts_by_rows.get((str(task.where), by), [])
+                for row in counts_by_rows.get((str(query_group.where), by), [])
             }
             rows = []
             for row in answers[question].rows:
@@ -428,13 +438,13 @@ def _suppress_empty_quantiles(tasks: Sequence[QueryGroup], answers: dict[Query, 
 
 
 def _suppressed_group_count(
-    task: QueryGroup, noises: Sequence[Noise], exact: GroupTotals, shown: list[NoisyGroup]
+    query_group: QueryGroup, noises: Sequence[Noise], exact: GroupTotals, shown: list[NoisyGroup]
 ) -> list[NoisyGroup]:
     """Return one group without a key: a noisy integer per vector that counts the rows of all suppressed groups."""
     shown_keys = {key for key, _ in shown}
     suppressed_indexes = [index for index, key in enumerate(exact.keys) if key not in shown_keys]
     noises_over_groups = [
-        noise for noise in noises if noise.vector.over_all_groups and noise.vector not in task.diagnostic_counts
+        noise for noise in noises if noise.vector.over_all_groups and noise.vector not in query_group.diagnostic_counts
     ]
     sums = {
         noise: sum(exact.values[noise.vector.statistic_name][index] for index in suppressed_indexes)

@@ -177,7 +177,7 @@ class _AdditiveAnswer:
     """An answer whose values add up, with its axes (None if ``axes_of`` finds none)."""
 
     question: Query
-    task: QueryGroup
+    query_group: QueryGroup
     vector: NoisyStatistic
     axes: tuple[Axis, ...] | None
 
@@ -188,17 +188,17 @@ class _AdditiveAnswer:
     @property
     def measured_quantity(self) -> object:
         measure = self.vector.measure
-        return measure.column, measure.fixed_point, measure.second_column, self.task.where
+        return measure.column, measure.fixed_point, measure.second_column, self.query_group.where
 
     @property
     def each_row_counts(self) -> bool:
         """Return whether each row is a person, so that all rows are used."""
-        return self.task.bounds.person_column is None
+        return self.query_group.bounds.person_column is None
 
     @property
     def bounded_by_rows_only(self) -> bool:
         """Return whether ``max_rows`` is the only bound on a person's rows that has an effect."""
-        bounds, groups = self.task.bounds, 1 if self.task.keys is None else len(self.task.keys)
+        bounds, groups = self.query_group.bounds, 1 if self.query_group.keys is None else len(self.query_group.keys)
         return bounds.max_rows_per_group >= bounds.max_rows and bounds.max_groups >= min(bounds.max_rows, groups)
 
     @property
@@ -217,7 +217,7 @@ class _AdditiveAnswer:
             and self.bounded_by_rows_only
             and all(axis.covers_all_rows for axis in self.axes)
         )
-        return (self.measured_quantity, self.task.bounds.max_rows) if counts_bounded_rows else None
+        return (self.measured_quantity, self.query_group.bounds.max_rows) if counts_bounded_rows else None
 
     def is_total_of(self, parts: _AdditiveAnswer) -> bool:
         """Return whether the other answer divides the rows of this one further."""
@@ -237,15 +237,15 @@ class _AdditiveAnswer:
         return BOUNDED_REASON if not self.each_row_counts else "they list other groups"
 
 
-def find_related_answers(tasks: Sequence[QueryGroup], schema: Schema) -> ConsistencyPlan:
+def find_related_answers(query_groups: Sequence[QueryGroup], schema: Schema) -> ConsistencyPlan:
     """Return the answers proven to be about the same rows, from the schema, the questions and the bounds only."""
     additive_answers: list[_AdditiveAnswer] = []
-    for task in tasks:
-        for question, vectors in task.vectors_by_query.items():
+    for query_group in query_groups:
+        for question, vectors in query_group.vectors_by_query.items():
             # Rounded answers would not add up after rounding, and persons are not rows.
             if question.adds_up and question.asked.round_to is None and question.asked.per_person is None:
                 (vector,) = vectors.values()
-                additive_answers.append(_AdditiveAnswer(question, task, vector, axes_of(question, schema)))
+                additive_answers.append(_AdditiveAnswer(question, query_group, vector, axes_of(question, schema)))
     answers_by_rows: dict[object, list[_AdditiveAnswer]] = {}
     for additive_answer in additive_answers:
         if additive_answer.row_set_key is not None:

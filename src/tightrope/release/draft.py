@@ -67,32 +67,32 @@ if TYPE_CHECKING:
     from tightrope.release.planner import Planner
     from tightrope.tables import PublicTable
 
-Tasks = tuple[QueryGroup, ...]
+QueryGroups = tuple[QueryGroup, ...]
 """The query groups of a plan: the table is read once for each."""
 SEPARATE_SUMS, JOINT_SUMS = "each sum by itself", "sums in one box"
 MAX_NAMES = 4
 """Most answers that a note names."""
 
 
-def list_arrangements(tasks: Tasks, fitted: Collection[str]) -> tuple[Tasks, ...]:
+def list_arrangements(query_groups: QueryGroups, fitted: Collection[str]) -> tuple[QueryGroups, ...]:
     """Return the possible arrangements of the noise: as it is, and with one box for the sums that may share noise.
 
     The second one is left out if no sums may. In a box, the noise of several sums is drawn as one point, which can
     have the smaller error. ``fitted`` names questions that are made consistent with others: their noise stays
     independent.
     """
-    boxed = tuple(_with_joint_noise(task, fitted) for task in tasks)
-    return (tasks,) if boxed == tasks else (tasks, boxed)
+    boxed = tuple(_with_joint_noise(query_group, fitted) for query_group in query_groups)
+    return (query_groups,) if boxed == query_groups else (query_groups, boxed)
 
 
 def allocate_best_arrangement(
-    arrangements: Sequence[Tasks],
+    arrangements: Sequence[QueryGroups],
     budget: Budget,
     *,
     compare: bool = True,
-    like: tuple[Tasks, NoiseAllocation] | None = None,
+    like: tuple[QueryGroups, NoiseAllocation] | None = None,
     times: int = 1,
-) -> tuple[Tasks, NoiseAllocation]:
+) -> tuple[QueryGroups, NoiseAllocation]:
     """Return the way to group the questions that has the smallest error, and its noise.
 
     Raises ``InsufficientBudgetError``.
@@ -102,48 +102,50 @@ def allocate_best_arrangement(
     """
     if like is not None:
         return like[0], allocate_noise(composition_groups_of(like[0]), budget, compare=compare, like=like[1])
-    results: list[tuple[Tasks, NoiseAllocation]] = []
-    for tasks in with_progress(arrangements if budget.delta > 0 else arrangements[:1]):
-        groups, is_first = composition_groups_of(tasks), not results
+    results: list[tuple[QueryGroups, NoiseAllocation]] = []
+    for query_groups in with_progress(arrangements if budget.delta > 0 else arrangements[:1]):
+        groups, is_first = composition_groups_of(query_groups), not results
         groups = groups if times == 1 else repeat_groups([(groups, times)])
         try:
-            results.append((tasks, allocate_noise(groups, budget, compare=compare and is_first)))
+            results.append((query_groups, allocate_noise(groups, budget, compare=compare and is_first)))
         except InsufficientBudgetError:
             if is_first:
                 raise
-    tasks, best = min(results, key=lambda pair: pair[1].total_error)
+    query_groups, best = min(results, key=lambda pair: pair[1].total_error)
     alternatives = {}
-    for other_tasks, allocation in results:
-        if other_tasks is not tasks:
-            is_joint = any(vector.joint_noise for task in other_tasks for vector in task.noisy_statistics)
+    for other_groups, allocation in results:
+        if other_groups is not query_groups:
+            is_joint = any(
+                vector.joint_noise for query_group in other_groups for vector in query_group.noisy_statistics
+            )
             alternatives[JOINT_SUMS if is_joint else SEPARATE_SUMS] = allocation.total_error / best.total_error
-    return tasks, replace(best, alternatives={**alternatives, **best.alternatives})
+    return query_groups, replace(best, alternatives={**alternatives, **best.alternatives})
 
 
-def composition_groups_of(tasks: Sequence[QueryGroup]) -> list[CompositionGroup]:
-    """Return the composition groups of all tasks, in order."""
-    return [group for task in tasks for group in task.composition_groups]
+def composition_groups_of(query_groups: Sequence[QueryGroup]) -> list[CompositionGroup]:
+    """Return the composition groups of all query groups, in order."""
+    return [group for query_group in query_groups for group in query_group.composition_groups]
 
 
-def _with_joint_noise(task: QueryGroup, fitted: Collection[str]) -> QueryGroup:
+def _with_joint_noise(query_group: QueryGroup, fitted: Collection[str]) -> QueryGroup:
     """Return the query group with joint box noise for its sums of the most common size, if there are several."""
-    bounds = task.group_contribution()
+    bounds = query_group.group_contribution()
     joinable_vectors = [
         vector
-        for question, vectors in task.vectors_by_query.items()
+        for question, vectors in query_group.vectors_by_query.items()
         if question.boxes and question.asked.name not in fitted
         for vector in vectors.values()
     ]
     sizes = Counter(vector.noise_spec.eighths for vector in joinable_vectors)
     common_size, vector_count = max(sizes.items(), key=lambda item: item[1], default=(0, 0))
     if not (vector_count > 1 and bounds.composes_every_split and bounds.largest_part <= BOX_STEPS):
-        return task
+        return query_group
     chosen = [vector for vector in joinable_vectors if vector.noise_spec.eighths == common_size][:MOST_DIMENSIONS]
     vectors_by_query = {
         question: MappingProxyType({name: replace(v, joint_noise=v in chosen) for name, v in vectors.items()})
-        for question, vectors in task.vectors_by_query.items()
+        for question, vectors in query_group.vectors_by_query.items()
     }
-    return replace(task, vectors_by_query=MappingProxyType(vectors_by_query))
+    return replace(query_group, vectors_by_query=MappingProxyType(vectors_by_query))
 
 
 Item = TypeVar("Item")
@@ -162,11 +164,11 @@ class NoisePlan(Displayed):
     neighbors: add or remove one person.
     """
 
-    tasks: tuple[QueryGroup, ...]
+    query_groups: tuple[QueryGroup, ...]
     allocation: NoiseAllocation
     budget: Budget
     share: Decimal
-    person: PrivacyUnit
+    privacy_unit: PrivacyUnit
     sizes: tuple[int, ...]
     public: tuple[PublicTable, ...] = ()
     """The public tables that the questions use."""
@@ -174,14 +176,14 @@ class NoisePlan(Displayed):
     """The maximum fraction of the plan's budget for measuring the bias of bounding and clamping."""
     sums: ConsistencyPlan = field(default_factory=ConsistencyPlan)
     """Answers about the same rows; their released values are made consistent, at no cost."""
-    possible_arrangements: tuple[Tasks, ...] = ()
+    possible_arrangements: tuple[QueryGroups, ...] = ()
     """The possible arrangements of the noise, if there are several; the best one is chosen for each budget."""
     planner: Planner | None = None
     """The planner that made the draft, which also plans for other budgets; None for a draft made by hand."""
     planning_rule: int = 1
     """The number of the rule for relative noise sizes (``release.planner``), which a ledger records."""
-    former: Callable[[], NoisePlan] | None = None
-    """Returns the draft by the rule before; None if it is equal."""
+    plan_by_previous_rule: Callable[[], NoisePlan] | None = None
+    """Returns the draft by the rule with the next lower number; None if it is equal to this draft."""
 
     comparisons: tuple[comparison, ...] = ()
     """Differences and ratios of the answers, computed from what is released."""
@@ -190,8 +192,8 @@ class NoisePlan(Displayed):
         """Yield the draft and those by the rules before that differ, newest first; each is planned when it is due."""
         draft = self
         yield draft
-        while draft.former is not None:
-            draft = draft.former()
+        while draft.plan_by_previous_rule is not None:
+            draft = draft.plan_by_previous_rule()
             yield draft
 
     @property
@@ -207,31 +209,35 @@ class NoisePlan(Displayed):
     @property
     def questions(self) -> tuple[Query, ...]:
         """The questions, in the order in which they were asked."""
-        return tuple(_in_query_order(self.tasks, [task.ordered_queries for task in self.tasks]))
+        return tuple(
+            _in_query_order(self.query_groups, [query_group.ordered_queries for query_group in self.query_groups])
+        )
 
     @cached_property
-    def noises_by_task(self) -> tuple[tuple[Noise, ...], ...]:
-        """The noise of every vector, by task."""
-        selections, noises_by_task = iter(self.allocation.selections), []
-        for task in self.tasks:
+    def noises_by_query_group(self) -> tuple[tuple[Noise, ...], ...]:
+        """The noise of every vector, by query group."""
+        selections, noises_by_query_group = iter(self.allocation.selections), []
+        for query_group in self.query_groups:
             # Vectors of a disjoint set or of a box share one selected noise.
             selected_by_vector: dict[NoisyStatistic, SelectedNoise] = {}
-            for draws in task.joint_draws_by_set:
+            for draws in query_group.joint_draws_by_set:
                 for vectors, selected in zip(draws, next(selections), strict=True):
                     selected_by_vector |= dict.fromkeys(vectors, selected)
             noises = []
-            for vector in task.noisy_statistics:
+            for vector in query_group.noisy_statistics:
                 selected = selected_by_vector[vector]
                 family = selected.family_name
                 if vector.choice is not None:
                     family = "exponential mechanism"
                 elif vector.joint_noise:
                     family = f"{family} in a box of {selected.noise_spec.dimension}"
-                discovers_keys = vector == task.key_count
+                discovers_keys = vector == query_group.key_count
                 noises.append(Noise(vector, family, selected.table, selected.steps_per_row, discovers=discovers_keys))
             has_choices = any(noise.vector.choice is not None for noise in noises)
-            noises_by_task.append(with_choices(noises, task.cells_per_group) if has_choices else tuple(noises))
-        return tuple(noises_by_task)
+            noises_by_query_group.append(
+                with_choices(noises, query_group.cells_per_group) if has_choices else tuple(noises)
+            )
+        return tuple(noises_by_query_group)
 
     @cached_property
     def excluded_answers(self) -> dict[Query, list[str]]:
@@ -239,11 +245,14 @@ class NoisePlan(Displayed):
 
         Questions without such answers are left out.
         """
-        if all(task.alternative is None for task in self.tasks):
+        if all(query_group.alternative is None for query_group in self.query_groups):
             return {}
         sets = by_alternative(
-            [CompositionGroup((), SplitBounds(1, 1, 1), alternative=task.alternative) for task in self.tasks],
-            [task.ordered_queries for task in self.tasks],
+            [
+                CompositionGroup((), SplitBounds(1, 1, 1), alternative=query_group.alternative)
+                for query_group in self.query_groups
+            ],
+            [query_group.ordered_queries for query_group in self.query_groups],
         )
         excluded: dict[Query, list[str]] = {}
         for members in sets:
@@ -256,17 +265,17 @@ class NoisePlan(Displayed):
     @cached_property
     def _independent_accuracies(self) -> list[Accuracy]:
         """The errors of each question by itself, before answers are made consistent."""
-        accuracies_by_task = []
-        for task, noises in zip(self.tasks, self.noises_by_task, strict=True):
+        accuracies_by_query_group = []
+        for query_group, noises in zip(self.query_groups, self.noises_by_query_group, strict=True):
             by_vector = {noise.vector: noise for noise in noises}
-            key_count_noise = None if task.key_count is None else by_vector[task.key_count]
-            task_accuracies = []
-            for question, vectors in task.vectors_by_query.items():
+            key_count_noise = None if query_group.key_count is None else by_vector[query_group.key_count]
+            group_accuracies = []
+            for question, vectors in query_group.vectors_by_query.items():
                 noises_by_name = {name: by_vector[vector] for name, vector in vectors.items()}
                 keys = None if question.counts_suppressed_groups else key_count_noise
-                task_accuracies.append(Accuracy(question.resolve_noise(noises_by_name), noises_by_name, keys))
-            accuracies_by_task.append(task_accuracies)
-        return _in_query_order(self.tasks, accuracies_by_task)
+                group_accuracies.append(Accuracy(question.resolve_noise(noises_by_name), noises_by_name, keys))
+            accuracies_by_query_group.append(group_accuracies)
+        return _in_query_order(self.query_groups, accuracies_by_query_group)
 
     @cached_property
     def _possible_fits(self) -> list[ConsistentFit]:
@@ -277,7 +286,7 @@ class NoisePlan(Displayed):
     @cached_property
     def query_accuracies(self) -> tuple[Accuracy, ...]:
         """The errors of each question, in the order of ``questions``."""
-        if self.tasks[0].is_marginal:
+        if self.query_groups[0].is_marginal:
             return tuple(map(self.marginal_fit.with_remaining_noise, self._independent_accuracies))
         return tuple(with_remaining_noise(self.sums, self._independent_accuracies, self._possible_fits))
 
@@ -286,7 +295,7 @@ class NoisePlan(Displayed):
         """The least squares of the tables of a ``marginals`` question, the only query group of its plan."""
         from tightrope.release.marginals import MarginalFit
 
-        ((group,), (noises,)) = self.tasks, self.noises_by_task
+        ((group,), (noises,)) = self.query_groups, self.noises_by_query_group
         return MarginalFit.from_group(group, noises)
 
     @cached_property
@@ -317,11 +326,11 @@ class NoisePlan(Displayed):
         return {**row, "attack_success": success, "answers": answers}
 
     def _with_budget(self, budget: Budget) -> NoisePlan:
-        arrangements = self.possible_arrangements or (self.tasks,)
+        arrangements = self.possible_arrangements or (self.query_groups,)
         if self.planner is not None and self.planning_rule > 1:  # relative sizes depend on the budget
             arrangements, _ = self.planner.arrange_questions(budget)
-        tasks, allocation = allocate_best_arrangement(arrangements, budget, compare=False)
-        return replace(self, tasks=tasks, allocation=allocation, budget=budget)
+        query_groups, allocation = allocate_best_arrangement(arrangements, budget, compare=False)
+        return replace(self, query_groups=query_groups, allocation=allocation, budget=budget)
 
     def accuracy_frontier(self) -> list[dict[str, Any]]:
         """Return ``accuracy_table`` for ε from a quarter of the plan's to four times it, at its δ."""
@@ -340,17 +349,17 @@ class NoisePlan(Displayed):
             "version": 2,
             "title": title,
             **guarantee_data(self.loss, self.budget),
-            "attacker": attacker_wording(self.loss, self.person),
+            "attacker": attacker_wording(self.loss, self.privacy_unit),
             "budget": plain_data(BudgetPart.from_budget(self.budget)),
             "budget_fraction": str(self.share),
-            "neighbors": neighbors_data(self.person),
+            "neighbors": neighbors_data(self.privacy_unit),
             "answers": [
                 {**self.answer_data(accuracy), "alone": alone}
                 for accuracy, alone in zip(self.query_accuracies, self._errors_alone, strict=True)
             ],
             "alternatives": self.noise_alternatives,
             "table": None if budgets is None else self.accuracy_table(budgets),
-            "bias_check": planned_bias_check(self.tasks, self.noises_by_task, self.costs),
+            "bias_check": planned_bias_check(self.query_groups, self.noises_by_query_group, self.costs),
             "planning_rule": self.planning_rule,
         }
         return PLANNED.convert_data(data, PlannedRelease)
@@ -370,7 +379,7 @@ class NoisePlan(Displayed):
     def answer_data(self, accuracy: Accuracy) -> dict[str, Any]:
         """Return one question's errors, noise and contribution bounds."""
         question = accuracy.question
-        bounds = bounds_for_query(self.person, question)
+        bounds = bounds_for_query(self.privacy_unit, question)
         title, meaning, over, bound_notes = self._reader_texts(question, bounds)
         of_persons, label = question.asked.per_person is not None, self._answer_label(question)
         leaves_out = label != title_with_bound(question.asked.reader_texts.get("title") or title, "")
@@ -421,14 +430,19 @@ class NoisePlan(Displayed):
     def _reader_texts(self, question: Query, bounds: ContributionBounds) -> tuple[str, str, str, Sequence[str]]:
         """Return the title, the meaning of a value, what is counted, and the notes on a person's contribution."""
         if question.asked.per_person is not None:
-            title, meaning = question.title_of_persons(self.person.means)
-            return title, meaning, persons_used(bounds, self.person), person_value_notes(bounds, self.person)
-        title, meaning = question.title_and_meaning(self.person.means)
+            title, meaning = question.title_of_persons(self.privacy_unit.means)
+            return (
+                title,
+                meaning,
+                persons_used(bounds, self.privacy_unit),
+                person_value_notes(bounds, self.privacy_unit),
+            )
+        title, meaning = question.title_and_meaning(self.privacy_unit.means)
         by, leaves_out = question.asked.by, bool(self._used_rows_text(question, bounds))
-        term = self.tasks[0].bounds.person_column
+        term = self.query_groups[0].bounds.person_column
         kind = None if term is None or self.planner is None else term_facts(term, self.planner.table.schema).kind
-        notes = bounded_notes(bounds, self.person, by, kind, leaves_out=leaves_out)
-        return title, meaning, rows_used(bounds, self.person, by), notes
+        notes = bounded_notes(bounds, self.privacy_unit, by, kind, leaves_out=leaves_out)
+        return title, meaning, rows_used(bounds, self.privacy_unit, by), notes
 
     def _exclusion_notes(self, question: Query) -> list[str]:
         """Return a note on the answers that are charged as one with a question."""
@@ -442,13 +456,13 @@ class NoisePlan(Displayed):
 
     def _answer_label(self, question: Query) -> str:
         """Return the title for readers; if rows of a person can be left out, it says how many are used."""
-        bounds = bounds_for_query(self.person, question)
+        bounds = bounds_for_query(self.privacy_unit, question)
         if question.asked.per_person is not None:
-            title = question.asked.reader_texts.get("title") or question.title_of_persons(self.person.means)[0]
+            title = question.asked.reader_texts.get("title") or question.title_of_persons(self.privacy_unit.means)[0]
             groups = listed_group_count(question)
             is_in_all_groups = groups is not None and bounds.max_groups >= groups
-            return title_with_bound(title, "" if is_in_all_groups else persons_used(bounds, self.person))
-        title = question.asked.reader_texts.get("title") or question.title_and_meaning(self.person.means)[0]
+            return title_with_bound(title, "" if is_in_all_groups else persons_used(bounds, self.privacy_unit))
+        title = question.asked.reader_texts.get("title") or question.title_and_meaning(self.privacy_unit.means)[0]
         return title_with_bound(title, self._used_rows_text(question, bounds))
 
     def _used_rows_text(self, question: Query, bounds: ContributionBounds) -> str:
@@ -461,7 +475,7 @@ class NoisePlan(Displayed):
             bounds.max_rows,
             bounds.max_rows_per_group if question.asked.by else None,
             None if is_in_all_groups else bounds.max_groups,
-            self.person.means,
+            self.privacy_unit.means,
         )
         return unit.used_rows_text(counts_units=counts_units)
 
@@ -502,7 +516,7 @@ class NoisePlan(Displayed):
         """Return the guarantee in one plain paragraph, with a picture of 100 guesses; all numbers are rounded up."""
         guarantee = guarantee_data(self.loss, self.budget)
         epsilon, delta, success = (guarantee[name] for name in ("epsilon", "delta", "attack_success"))
-        return str(explain_release(epsilon, delta, success, self.person, PLANNED_OUTPUT))
+        return str(explain_release(epsilon, delta, success, self.privacy_unit, PLANNED_OUTPUT))
 
     def __str__(self) -> str:
         from tightrope.release.plan_text import plan_text
@@ -510,10 +524,11 @@ class NoisePlan(Displayed):
         return plan_text(self.plan_document())
 
 
-def _in_query_order(tasks: Sequence[QueryGroup], results_by_task: Sequence[Sequence[Item]]) -> list[Item]:
-    """Return results that are grouped by task as one list in the order of the questions."""
-    pairs_by_task = (
-        zip(task.query_positions, results, strict=True) for task, results in zip(tasks, results_by_task, strict=True)
+def _in_query_order(query_groups: Sequence[QueryGroup], results_by_query_group: Sequence[Sequence[Item]]) -> list[Item]:
+    """Return results that are grouped by query group as one list in the order of the questions."""
+    pairs_by_query_group = (
+        zip(query_group.query_positions, results, strict=True)
+        for query_group, results in zip(query_groups, results_by_query_group, strict=True)
     )
-    result_by_position = dict(chain.from_iterable(pairs_by_task))
+    result_by_position = dict(chain.from_iterable(pairs_by_query_group))
     return [result_by_position[position] for position in sorted(result_by_position)]

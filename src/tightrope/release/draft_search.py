@@ -233,7 +233,7 @@ def moment_limit_of_budget(account: Account | None) -> Limit | None:
 
 def draft_by_moments(
     limit: Limit,
-    tasks: tuple[QueryGroup, ...],
+    query_groups: tuple[QueryGroup, ...],
     make_draft: Callable[[NoiseAllocation, Budget, Decimal], NoisePlan],
     share: Decimal,
     goal: AccuracyTarget | None,
@@ -245,7 +245,7 @@ def draft_by_moments(
     """
 
     def draft_of_part(part: Decimal) -> NoisePlan:
-        noise_record = noise_of_equal_releases(tuple(composition_groups_of(tasks)), limit, part)
+        noise_record = noise_of_equal_releases(tuple(composition_groups_of(query_groups)), limit, part)
         allocation = allocation_from_noise(noise_record)
         return make_draft(allocation, budget_of_moment_share(limit, allocation.loss, part), part)
 

@@ -81,8 +81,8 @@ def restore_answers(text: str, draft: NoisePlan) -> Answers:
     data = json.loads(text)
     if "answers" in data:
         records_by_answer = data["answers"]
-    else:  # old ledgers stored the records by task
-        names = (question.asked.name for task in draft.tasks for question in task.ordered_queries)
+    else:  # old ledgers stored the records by query group
+        names = (question.asked.name for query_group in draft.query_groups for question in query_group.ordered_queries)
         records_by_answer = dict(zip(names, data["rows"], strict=True))
     answers = [
         Answer(
@@ -141,13 +141,13 @@ def from_stored_form(value: Any) -> Any:
 # The record of a plan in a ledger: the privacy unit, the budget, the noise, and a digest of the questions.
 
 
-def dataset_identity(dataset: str, table: Table, person: PrivacyUnit) -> Identity:
+def dataset_identity(dataset: str, table: Table, privacy_unit: PrivacyUnit) -> Identity:
     """Return the dataset's identity in a ledger, from the private table's own columns."""
-    schema, unit = table.private_schema, person.column
+    schema, unit = table.private_schema, privacy_unit.column
     columns = tuple((column.name, column.kind) for column in schema.columns)
     # A text that is a column's name is that column, also if it reads like an expression.
     unit_term = unit if unit is None or unit in schema.column_names else resolve_term(unit, schema)
-    return Identity(dataset, columns, person, table.untyped_columns, term_columns(unit_term))
+    return Identity(dataset, columns, privacy_unit, table.untyped_columns, term_columns(unit_term))
 
 
 def add_total_limit(budget: Budget, limits: Sequence[Limit]) -> tuple[Limit, ...]:
@@ -178,7 +178,7 @@ def noise_record_of(draft: NoisePlan) -> NoiseRecord:
     """Return the record of a draft's noise for the ledger."""
     allocation = draft.allocation
     return NoiseRecord(
-        tuple(composition_groups_of(draft.tasks)),
+        tuple(composition_groups_of(draft.query_groups)),
         allocation.selections,
         allocation.loss_lattice,
         allocation.alternatives,
@@ -196,7 +196,7 @@ def plan_digest(draft: NoisePlan, audience: str | None) -> str:
         for table in draft.public
     ]
     groups = []
-    for task in draft.tasks:
+    for query_group in draft.query_groups:
         # The full request of the group, its vectors, and the displayed text of its questions.
         vectors = [
             [
@@ -207,11 +207,11 @@ def plan_digest(draft: NoisePlan, audience: str | None) -> str:
                 v.block,
                 *([True] if v.over_all_groups else []),
             ]
-            for v in task.noisy_statistics
+            for v in query_group.noisy_statistics
         ]
-        questions = [[question.asked.name, question.kind, str(question)] for question in task.ordered_queries]
-        measured = [task.measured_text] if task.is_marginal else []
-        groups.append([digest_text(task.table_request), vectors, questions, *measured])
+        questions = [[question.asked.name, question.kind, str(question)] for question in query_group.ordered_queries]
+        measured = [query_group.measured_text] if query_group.is_marginal else []
+        groups.append([digest_text(query_group.table_request), vectors, questions, *measured])
     content = [budget_points, str(Fraction(draft.budget.delta)), audience, groups]
     return sha256_hex(canonical_json([*content, *([public_tables] if public_tables else [])]))
 
@@ -270,7 +270,7 @@ UNUSED_KEY = "any"
 
 def draft_under_key(account: Account, draft: NoisePlan, key: str, audience: str | None) -> NoisePlan:
     """Return the draft, or the same questions by a planning rule before if the key was charged for that."""
-    if draft.former is None:
+    if draft.plan_by_previous_rule is None:
         return draft
     for planned in draft.drafts_by_rule():
         try:

@@ -125,8 +125,8 @@ class Plan(Displayed, SingleUseObject):
         return self._draft.sizes
 
     def noises(self) -> list[tuple[Noise, ...]]:
-        """Return the noise of every vector, by task."""
-        return list(self._draft.noises_by_task)
+        """Return the noise of every vector, by query group."""
+        return list(self._draft.noises_by_query_group)
 
     def accuracies(self) -> list[Accuracy]:
         """Return the errors of each question, in the order of ``questions``."""

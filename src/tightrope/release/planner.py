@@ -42,7 +42,7 @@ from tightrope.release.bias_check import add_diagnostic_counts
 from tightrope.release.consistency import ConsistencyPlan, find_related_answers
 from tightrope.release.draft import (
     NoisePlan,
-    Tasks,
+    QueryGroups,
     allocate_best_arrangement,
     composition_groups_of,
     list_arrangements,
@@ -67,8 +67,8 @@ USUAL_SIZE = 2
 WEIGHT_STEP, NOTICEABLE_MULTIPLE = 4, 1.05
 """If an error is at least ``NOTICEABLE_MULTIPLE`` times the error alone, a plan states both, and the error for
 ``WEIGHT_STEP`` times the weight."""
-EQUAL_NEEDS = 1e-9
-"""Relative difference below which two questions count as needing the same noise alone."""
+EQUAL_SIZE_TOLERANCE = 1e-9
+"""Relative difference up to which the noise sizes of two questions alone are equal."""
 FINE_UNITS = 10**12
 """Sizes are compared before they are rounded, in this fraction of their unit."""
 MAX_SIZE_RATIO = 8
@@ -83,7 +83,7 @@ class Planner:
     """
 
     table: Table
-    person: PrivacyUnit
+    privacy_unit: PrivacyUnit
     questions: Sequence[Query]
     where: Term | None
     bias_check: Decimal
@@ -102,24 +102,24 @@ class Planner:
     ) -> NoisePlan:
         """Return the draft with the least noise, or with the smallest budget that meets the margins of error."""
         arrangements, consistency = self.arrange_questions(self.budget)
-        tasks = arrangements[0]
-        check_delta(self.budget, tasks)
-        comparisons = _check_comparisons(self.comparisons, tasks) if self.comparisons else ()
-        public_tables = self.table.public_tables_used_by([task.table_request for task in tasks])
+        query_groups = arrangements[0]
+        check_delta(self.budget, query_groups)
+        comparisons = _check_comparisons(self.comparisons, query_groups) if self.comparisons else ()
+        public_tables = self.table.public_tables_used_by([query_group.table_request for query_group in query_groups])
         goal = accuracy_target(self.questions, margin_of_error, expected_rows)
         sizes = GROUP_SIZES if expected_rows is None else (check_integer("expected_rows", expected_rows),)
         rule = self.rule_at(self.budget)
 
-        def former() -> NoisePlan:
+        def plan_by_previous_rule() -> NoisePlan:
             return replace(self, rule=rule - 1).make_draft(margin_of_error, expected_rows)
 
         def draft_for(allocation: NoiseAllocation, budget: Budget, fraction: Decimal) -> NoisePlan:
             return NoisePlan(
-                tasks,
+                query_groups,
                 allocation,
                 budget,
                 fraction,
-                self.person,
+                self.privacy_unit,
                 sizes,
                 public_tables,
                 self.bias_check,
@@ -127,20 +127,20 @@ class Planner:
                 comparisons=comparisons,
                 planner=self,
                 planning_rule=rule,
-                former=None if rule == ONE_SIZE_RULE or self.asks_marginals else former,
+                plan_by_previous_rule=None if rule == ONE_SIZE_RULE or self.asks_marginals else plan_by_previous_rule,
             )
 
         if self.limit is not None:
-            return draft_by_moments(self.limit, tasks, draft_for, self.fraction, goal)
+            return draft_by_moments(self.limit, query_groups, draft_for, self.fraction, goal)
 
         def draft_for_budget(
             budget: Budget, fraction: Decimal, *, compare: bool = True, like: NoisePlan | None = None
         ) -> NoisePlan:
-            previous = None if like is None or self.asks_marginals else (like.tasks, like.allocation)
+            previous = None if like is None or self.asks_marginals else (like.query_groups, like.allocation)
             compare = compare and not self.asks_marginals  # families were compared for the choice of measurements
-            chosen_tasks, allocation = allocate_best_arrangement(arrangements, budget, compare=compare, like=previous)
+            chosen_groups, allocation = allocate_best_arrangement(arrangements, budget, compare=compare, like=previous)
             draft = draft_for(allocation, budget, fraction)
-            return replace(draft, tasks=chosen_tasks, possible_arrangements=arrangements)
+            return replace(draft, query_groups=chosen_groups, possible_arrangements=arrangements)
 
         if goal is None:
             return draft_for_budget(self.budget, self.fraction)
@@ -152,14 +152,14 @@ class Planner:
             return ONE_SIZE_RULE
         if self.asks_marginals:
             return EVEN_ERRORS_RULE
-        former, planned = replace(self, rule=self.rule - 1), self._sized_groups(budget)
+        previous, planned = replace(self, rule=self.rule - 1), self._sized_groups(budget)
         is_same = all(
             (one.noisy_statistics, one.alternative) == (other.noisy_statistics, other.alternative)
-            for one, other in zip(former._sized_groups(budget), planned, strict=True)
+            for one, other in zip(previous._sized_groups(budget), planned, strict=True)
         )
-        return former.rule_at(budget) if is_same else self.rule
+        return previous.rule_at(budget) if is_same else self.rule
 
-    def arrange_questions(self, budget: Budget) -> tuple[tuple[Tasks, ...], ConsistencyPlan]:
+    def arrange_questions(self, budget: Budget) -> tuple[tuple[QueryGroups, ...], ConsistencyPlan]:
         """Return the possible arrangements of separate and joint noise, with bias check, and the related answers."""
         if self.asks_marginals:
             group = self._marginal_group(budget)
@@ -172,7 +172,7 @@ class Planner:
             add_diagnostic_counts(arrangement, self.bias_check, schema)
             for arrangement in list_arrangements(query_groups, consistent_names)
         )
-        for request in (task.table_request for arrangement in arrangements for task in arrangement):
+        for request in (query_group.table_request for arrangement in arrangements for query_group in arrangement):
             check_row_memory(request, schema)
         return arrangements, consistency
 
@@ -184,22 +184,25 @@ class Planner:
 
     def _marginal_group(self, budget: Budget) -> MarginalGroup:
         """Return the group of all tables, with the measurements of the least noise."""
-        if self.bias_check and self.person.column is not None:
+        if self.bias_check and self.privacy_unit.column is not None:
             remedy = "count rows and clamped values in a plan of their own, with a budget_fraction"
             raise PlanError("bias_check", float(self.bias_check), "0 with marginals", remedy)
         from tightrope.queries.marginals.group import MarginalGroup
         from tightrope.release.marginals import select_measurements
 
-        resolved, rows = self._resolved_marginals, declared_bounds(self.person).max_rows
+        resolved, rows = self._resolved_marginals, declared_bounds(self.privacy_unit).max_rows
         noise = select_measurements(resolved.workload, budget, rows)
-        return MarginalGroup.from_noise(resolved, self.person, self.table.schema, noise)
+        return MarginalGroup.from_noise(resolved, self.privacy_unit, self.table.schema, noise)
 
     @cached_property
     def _groups_of_one_size(self) -> tuple[QueryGroup, ...]:
-        return group_queries(self.questions, self.person, self.table.schema, self.where, weighted=True)
+        return group_queries(self.questions, self.privacy_unit, self.table.schema, self.where, weighted=True)
 
     def _sized_groups(self, budget: Budget) -> tuple[QueryGroup, ...]:
-        if self.rule == ONE_SIZE_RULE or sum(len(task.ordered_queries) for task in self._groups_of_one_size) == 1:
+        if (
+            self.rule == ONE_SIZE_RULE
+            or sum(len(query_group.ordered_queries) for query_group in self._groups_of_one_size) == 1
+        ):
             return self._groups_of_one_size
         may_share = any(type(question).share_statistics != Query.share_statistics for question in self.questions)
         if self.rule < SHARED_COST_RULE or not may_share:
@@ -213,8 +216,10 @@ class Planner:
     def _even_groups(self, budget: Budget, *, shares_sums: bool) -> tuple[QueryGroup, ...]:
         """Return the questions by group, with even relative errors."""
         schema = self.table.schema
-        groups = group_queries(self.questions, self.person, schema, self.where, weighted=False, shares_sums=shares_sums)
-        if self.rule >= SHARED_COST_RULE and len({task.where for task in groups}) > 1:
+        groups = group_queries(
+            self.questions, self.privacy_unit, schema, self.where, weighted=False, shares_sums=shares_sums
+        )
+        if self.rule >= SHARED_COST_RULE and len({query_group.where for query_group in groups}) > 1:
             groups = with_alternatives(groups, schema)
         return with_even_errors(groups, budget)
 
@@ -238,36 +243,36 @@ class Planner:
                 continue
             weight = min(WEIGHT_STEP * accuracy.question.asked.weight, MAX_WEIGHT)
             ratio = math.sqrt(weight / accuracy.question.asked.weight)
-            others_times = _others_times(multiples, multiple, ratio)
+            other_errors_factor = _factor_of_other_errors(multiples, multiple, ratio)
             parts.append(
                 {
                     "rows": None if accuracy.question.uniform else rows,
                     "half_width_95": width,
                     "alone": width_alone,
                     "weight": weight,
-                    "weighted": min(width, width_alone * multiple * others_times / ratio),
-                    "others_times": others_times,
+                    "weighted": min(width, width_alone * multiple * other_errors_factor / ratio),
+                    "others_times": other_errors_factor,
                 }
             )
         return parts
 
     def _accuracy_alone(self, question: Query, plan: NoisePlan) -> Accuracy | None:
-        """Return the errors of one of the questions by itself, with a plan's budget; None if it needs others."""
+        """Return the errors of one question by itself, with a plan's budget; None if it cannot be planned alone."""
         planner = replace(self, questions=[question], rule=ONE_SIZE_RULE)
         try:
             arrangements, consistency = planner.arrange_questions(plan.budget)
-            groups = tuple(tuple(composition_groups_of(tasks)) for tasks in arrangements)
+            groups = tuple(tuple(composition_groups_of(query_groups)) for query_groups in arrangements)
             index, allocation = _allocation_alone(groups, plan.budget)
         except (InputError, InsufficientBudgetError):
             return None
-        alone = replace(plan, tasks=arrangements[index], allocation=allocation, sums=consistency)
+        alone = replace(plan, query_groups=arrangements[index], allocation=allocation, sums=consistency)
         return alone.query_accuracies[0]
 
     def _table_alone(self, accuracy: Accuracy, budget: Budget) -> dict[str, Any] | None:
         """Return the half-width of one table of several, and that of counts of its cells with the whole budget."""
         from tightrope.release.marginals import alone_group
 
-        group = alone_group(declared_bounds(self.person).max_rows, len(accuracy.question.asked.keys or ((),)))
+        group = alone_group(declared_bounds(self.privacy_unit).max_rows, len(accuracy.question.asked.keys or ((),)))
         try:
             _, allocation = _allocation_alone(((group,),), budget)
         except (InputError, InsufficientBudgetError):
@@ -290,7 +295,7 @@ def half_width_at(accuracy: Accuracy | None, rows: int) -> float | None:
     return None if accuracy is None else accuracy.errors_at_size(rows)["half_width_95"]
 
 
-def _others_times(multiples: Sequence[float], multiple: float, ratio: float) -> float:
+def _factor_of_other_errors(multiples: Sequence[float], multiple: float, ratio: float) -> float:
     """Return the factor by which the other errors grow if one question becomes ``ratio`` times as accurate.
 
     The inverse multiples add up to about 1 for Laplace noise, and their squares do for Gaussian noise. The factor is
@@ -314,50 +319,55 @@ def _allocation_alone(
 # Relative sizes.
 
 
-def with_even_errors(tasks: Sequence[QueryGroup], budget: Budget) -> tuple[QueryGroup, ...]:
+def with_even_errors(query_groups: Sequence[QueryGroup], budget: Budget) -> tuple[QueryGroup, ...]:
     """Return the query groups with relative noise sizes by rule 2; the given ones must have no weights applied.
 
     Weight w divides a question's relative error by √w. Raises ``InsufficientBudgetError`` if noise would be useless.
     """
-    questions = [(task, question) for task in tasks for question in task.ordered_queries]
-    needs = [
+    questions = [(query_group, question) for query_group in query_groups for question in query_group.ordered_queries]
+    sizes_alone = [
         alone_size(
             # the query group with this question alone
             replace(
-                task, vectors_by_query=MappingProxyType({question: task.vectors_by_query[question]})
+                query_group, vectors_by_query=MappingProxyType({question: query_group.vectors_by_query[question]})
             ).composition_groups,
             budget,
         )
-        for task, question in questions
+        for query_group, question in questions
     ]
-    least = min(needs)
+    least_size_alone = min(sizes_alone)
     factors = {
-        question: (1.0 if need <= least * (1 + EQUAL_NEEDS) else need / least) / math.sqrt(question.asked.weight)
-        for (_, question), need in zip(questions, needs, strict=True)
+        question: (
+            1.0 if size_alone <= least_size_alone * (1 + EQUAL_SIZE_TOLERANCE) else size_alone / least_size_alone
+        )
+        / math.sqrt(question.asked.weight)
+        for (_, question), size_alone in zip(questions, sizes_alone, strict=True)
     }
     # The size of a statistic is its default size times the smallest factor of its questions.
-    sizes_by_task: list[dict[NoisyStatistic, float]] = [{} for _ in tasks]
-    for task, requested in zip(tasks, sizes_by_task, strict=True):
-        for vector in task.noisy_statistics:
-            users = [question for question, vectors in task.vectors_by_query.items() if vector in vectors.values()]
-            least_factor = min(factors[user] for user in users or task.ordered_queries)
+    sizes_by_query_group: list[dict[NoisyStatistic, float]] = [{} for _ in query_groups]
+    for query_group, requested in zip(query_groups, sizes_by_query_group, strict=True):
+        for vector in query_group.noisy_statistics:
+            users = [
+                question for question, vectors in query_group.vectors_by_query.items() if vector in vectors.values()
+            ]
+            least_factor = min(factors[user] for user in users or query_group.ordered_queries)
             requested[vector] = vector.noise_spec.noise_size * least_factor
-    if any(task.alternative is not None for task in tasks):
-        sizes_by_task = _with_free_accuracy(tasks, sizes_by_task, budget)
-    sizes = sorted({size for sizes in sizes_by_task for size in sizes.values()})
+    if any(query_group.alternative is not None for query_group in query_groups):
+        sizes_by_query_group = _with_free_accuracy(query_groups, sizes_by_query_group, budget)
+    sizes = sorted({size for sizes in sizes_by_query_group for size in sizes.values()})
     rounded = dict(zip(sizes, commensurate_sizes(sizes), strict=True))
     sized = tuple(
-        _with_sizes(task, {vector: rounded[size] for vector, size in requested.items()})
-        for task, requested in zip(tasks, sizes_by_task, strict=True)
+        _with_sizes(query_group, {vector: rounded[size] for vector, size in requested.items()})
+        for query_group, requested in zip(query_groups, sizes_by_query_group, strict=True)
     )
     _refuse_useless_noise(sized, budget)
     return sized
 
 
-def _error_scales(tasks: Sequence[QueryGroup], budget: Budget) -> dict[str, float]:
+def _error_scales(query_groups: Sequence[QueryGroup], budget: Budget) -> dict[str, float]:
     """Return numbers in proportion to the error of each question, by its name."""
-    common_size = alone_size(composition_groups_of(tasks), budget)
-    pairs = (pair for task in tasks for pair in task.vectors_by_query.items())
+    common_size = alone_size(composition_groups_of(query_groups), budget)
+    pairs = (pair for query_group in query_groups for pair in query_group.vectors_by_query.items())
     return {question.asked.name: common_size * question.error_scale(vectors) for question, vectors in pairs}
 
 
@@ -391,7 +401,9 @@ def alone_size(groups: Sequence[CompositionGroup], budget: Budget) -> float:
 def commensurate_sizes(sizes: Sequence[float]) -> list[int]:
     """Return integers whose ratios are those of the sizes, each within 2 %.
 
-    If possible, the sizes in eighths; otherwise fractions 1/n of the largest size, in a common unit.
+    If possible, the sizes in eighths. Otherwise each size is about the largest one times d/n with a fixed d and an
+    integer n, its divisor; d is the smallest integer for which all are within 2 %. The result is the least common
+    multiple of the divisors, divided by each.
 
     >>> commensurate_sizes([0.5, 1.0]), commensurate_sizes([1.0, 60.0]), commensurate_sizes([0.1, 0.3162, 1.0])
     ([4, 8], [1, 60], [8, 25, 80])
@@ -412,48 +424,50 @@ def commensurate_sizes(sizes: Sequence[float]) -> list[int]:
 
 
 def _with_free_accuracy(
-    tasks: Sequence[QueryGroup], sizes_by_task: Sequence[dict[NoisyStatistic, float]], budget: Budget
+    query_groups: Sequence[QueryGroup], sizes_by_query_group: Sequence[dict[NoisyStatistic, float]], budget: Budget
 ) -> list[dict[NoisyStatistic, float]]:
-    """Return smaller sizes for the tasks of a set of alternatives that need less than the set's largest member.
+    """Return smaller sizes for the query groups of a set of alternatives that need less than the set's largest member.
 
     The set costs as much as its largest member in any case, so that this accuracy is free.
     """
-    placeholders = [CompositionGroup((), SplitBounds(1, 1, 1), alternative=task.alternative) for task in tasks]
-    scaled = list(sizes_by_task)
-    for members in by_alternative(placeholders, range(len(tasks))):
-        needs = []
-        for places in members:
+    placeholders = [
+        CompositionGroup((), SplitBounds(1, 1, 1), alternative=query_group.alternative) for query_group in query_groups
+    ]
+    scaled = list(sizes_by_query_group)
+    for members in by_alternative(placeholders, range(len(query_groups))):
+        sizes_alone = []
+        for positions in members:
             groups = [
                 group
-                for place in places
+                for position in positions
                 for group in _with_sizes(
-                    tasks[place], {v: math.ceil(FINE_UNITS * size) for v, size in scaled[place].items()}
+                    query_groups[position], {v: math.ceil(FINE_UNITS * size) for v, size in scaled[position].items()}
                 ).composition_groups
             ]
-            needs.append(alone_size(groups, budget))
-        for places, need in zip(members, needs, strict=True):
-            ratio = need / max(needs)
-            for place in places if ratio < 1 - EQUAL_NEEDS else ():
-                scaled[place] = {vector: size * ratio for vector, size in scaled[place].items()}
+            sizes_alone.append(alone_size(groups, budget))
+        for positions, size_alone in zip(members, sizes_alone, strict=True):
+            ratio = size_alone / max(sizes_alone)
+            for position in positions if ratio < 1 - EQUAL_SIZE_TOLERANCE else ():
+                scaled[position] = {vector: size * ratio for vector, size in scaled[position].items()}
     return scaled
 
 
-def _with_sizes(task: QueryGroup, eighths: Mapping[NoisyStatistic, int]) -> QueryGroup:
+def _with_sizes(query_group: QueryGroup, eighths: Mapping[NoisyStatistic, int]) -> QueryGroup:
     """Return the query group with these relative noise sizes, in eighths."""
     sized = {
         vector: replace(vector, noise_spec=replace(vector.noise_spec, eighths=size)) for vector, size in eighths.items()
     }
     vectors_by_query = {
         question: MappingProxyType({name: sized[vector] for name, vector in vectors.items()})
-        for question, vectors in task.vectors_by_query.items()
+        for question, vectors in query_group.vectors_by_query.items()
     }
-    key_count = None if task.key_count is None else sized[task.key_count]
-    return replace(task, vectors_by_query=MappingProxyType(vectors_by_query), key_count=key_count)
+    key_count = None if query_group.key_count is None else sized[query_group.key_count]
+    return replace(query_group, vectors_by_query=MappingProxyType(vectors_by_query), key_count=key_count)
 
 
-def _refuse_useless_noise(tasks: Sequence[QueryGroup], budget: Budget) -> None:
+def _refuse_useless_noise(query_groups: Sequence[QueryGroup], budget: Budget) -> None:
     """Raise ``InsufficientBudgetError`` if the largest noise would need too long a probability table."""
-    groups = composition_groups_of(tasks)
+    groups = composition_groups_of(query_groups)
     largest = max(spec.noise_size for group in groups for spec in group.noise_specs)
     rows = alone_size(groups, budget) * largest
     if not rows <= MAX_SIZE_RATIO * MAX_NOISE_ROWS:
@@ -463,9 +477,9 @@ def _refuse_useless_noise(tasks: Sequence[QueryGroup], budget: Budget) -> None:
         )
 
 
-def _check_comparisons(comparisons: Sequence[comparison], tasks: Tasks) -> tuple[comparison, ...]:
+def _check_comparisons(comparisons: Sequence[comparison], query_groups: QueryGroups) -> tuple[comparison, ...]:
     """Return the comparisons; raises ``PlanError`` if the answers cannot be compared, or a name is repeated."""
-    queries = [question for task in tasks for question in task.ordered_queries]
+    queries = [question for query_group in query_groups for question in query_group.ordered_queries]
     if not isinstance(comparisons, (list, tuple)) or not all(isinstance(one, comparison) for one in comparisons):
         expected = "a list of comparisons such as tr.comparison('difference', 'a', 'b')"
         raise PlanError("comparisons", type(comparisons).__name__, expected)

@@ -62,11 +62,11 @@ def series_length(times: int | None, dates: Sequence[SeriesDate]) -> int:
 
 def draft_for_date(draft: NoisePlan, condition: ExpressionTree, table: Table) -> NoisePlan:
     """Return the draft with the same noise for the rows of one date only; raises ``InputError`` for too wide rows."""
-    tasks = tuple(_group_for_date(task, condition) for task in draft.tasks)
-    for task in tasks:
-        check_row_memory(task.table_request, table.schema)
-    public = table.public_tables_used_by([task.table_request for task in tasks])
-    return replace(draft, tasks=tasks, possible_arrangements=(), public=public)
+    query_groups = tuple(_group_for_date(query_group, condition) for query_group in draft.query_groups)
+    for query_group in query_groups:
+        check_row_memory(query_group.table_request, table.schema)
+    public = table.public_tables_used_by([query_group.table_request for query_group in query_groups])
+    return replace(draft, query_groups=query_groups, possible_arrangements=(), public=public)
 
 
 def describe_series(draft: NoisePlan, times: int, conditions: Sequence[ExpressionTree]) -> dict[str, Any]:
@@ -75,7 +75,7 @@ def describe_series(draft: NoisePlan, times: int, conditions: Sequence[Expressio
     return {
         "questions": [f"{question.asked.name}: {question}" for question in without_filters],
         "filters": [str(question.asked.row_condition or "all rows") for question in draft.questions],
-        "bounds": draft.person.limits_text,
+        "bounds": draft.privacy_unit.limits_text,
         "budget": str(draft.budget),
         "budget_fraction": str(draft.share),
         "times": times,
@@ -126,13 +126,13 @@ def _literal_text(value: object) -> str:
     return repr(value)
 
 
-def _group_for_date(task: QueryGroup, condition: ExpressionTree) -> QueryGroup:
+def _group_for_date(query_group: QueryGroup, condition: ExpressionTree) -> QueryGroup:
     def for_date(question: Query) -> Query:
         conditions = (_both(condition, question.asked.row_condition),)
         return question.with_fields(asked=replace(question.asked, where=conditions))
 
-    vectors = {for_date(question): vectors for question, vectors in task.vectors_by_query.items()}
-    return replace(task, vectors_by_query=MappingProxyType(vectors), where=_both(condition, task.where))
+    vectors = {for_date(question): vectors for question, vectors in query_group.vectors_by_query.items()}
+    return replace(query_group, vectors_by_query=MappingProxyType(vectors), where=_both(condition, query_group.where))
 
 
 def _both(condition: ExpressionTree, where: Term | None) -> ExpressionTree:

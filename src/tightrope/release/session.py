@@ -27,7 +27,7 @@ from tightrope.release.bias_check import bias_check_fraction
 from tightrope.release.build_answers import TableRelease
 from tightrope.release.draft import (
     NoisePlan,
-    Tasks,
+    QueryGroups,
     allocate_best_arrangement,
     composition_groups_of,
 )
@@ -163,7 +163,7 @@ class Series(SingleUseObject):
             # if two processes reserve at once, use the noise of the first
             noise_record = NoiseRecord.from_text(first_reservation[1])
         arrangement = _reserved_arrangement(draft, noise_record)
-        series_draft = replace(draft, tasks=arrangement, budget=Budget(**entry.body_data["kept"]))
+        series_draft = replace(draft, query_groups=arrangement, budget=Budget(**entry.body_data["kept"]))
         # The errors of one question alone, or with another budget, would not be those of a series.
         series_draft = replace(series_draft, allocation=allocation_from_noise(noise_record), planner=None)
         return cls(session, account, series_draft, entry.body_data["times"], key, conditions)
@@ -217,10 +217,12 @@ class Series(SingleUseObject):
 def _series_noise(draft: NoisePlan, limit: Limit | None, times: int) -> NoiseRecord:
     """Return the least noise of one of ``times`` equal releases that together meet the draft's budget or share."""
     if limit is not None:
-        noise_of_one = noise_of_equal_releases(tuple(composition_groups_of(draft.tasks)), limit, draft.share, times)
+        noise_of_one = noise_of_equal_releases(
+            tuple(composition_groups_of(draft.query_groups)), limit, draft.share, times
+        )
         return replace(noise_of_one, planning_rule=draft.planning_rule)
-    tasks, joint_allocation = allocate_best_arrangement(_draft_arrangements(draft), draft.budget, times=times)
-    composition_groups = tuple(composition_groups_of(tasks))
+    query_groups, joint_allocation = allocate_best_arrangement(_draft_arrangements(draft), draft.budget, times=times)
+    composition_groups = tuple(composition_groups_of(query_groups))
     noise_of_one = NoiseRecord(
         composition_groups,
         joint_allocation.selections[: len(composition_groups)],  # all releases have the noise of the first
@@ -233,25 +235,32 @@ def _series_noise(draft: NoisePlan, limit: Limit | None, times: int) -> NoiseRec
     return noise_of_one.on_finer_lattice(float_at_most(draft.budget.delta))
 
 
-def _find_arrangement(draft: NoisePlan, noise_record: NoiseRecord) -> Tasks | None:
+def _find_arrangement(draft: NoisePlan, noise_record: NoiseRecord) -> QueryGroups | None:
     """Return the arrangement of a draft that has the groups of this noise; None without one."""
     arrangements = _draft_arrangements(draft)
-    return next((tasks for tasks in arrangements if tuple(composition_groups_of(tasks)) == noise_record.units), None)
+    return next(
+        (
+            query_groups
+            for query_groups in arrangements
+            if tuple(composition_groups_of(query_groups)) == noise_record.units
+        ),
+        None,
+    )
 
 
 def _reserved_arrangement(draft: NoisePlan, noise_record: NoiseRecord) -> tuple[QueryGroup, ...]:
     """Return the arrangement that fits the reserved noise, even if another one would be chosen today."""
-    tasks = _find_arrangement(draft, noise_record)
-    if tasks is not None:
-        return tasks
+    query_groups = _find_arrangement(draft, noise_record)
+    if query_groups is not None:
+        return query_groups
     raise LedgerError(
         "this version of Tightrope arranges the questions of this series in another way than the noise reserved "
         "for it; release the remaining dates with the version that reserved them"
     )
 
 
-def _draft_arrangements(draft: NoisePlan) -> tuple[Tasks, ...]:
-    return draft.possible_arrangements or (draft.tasks,)
+def _draft_arrangements(draft: NoisePlan) -> tuple[QueryGroups, ...]:
+    return draft.possible_arrangements or (draft.query_groups,)
 
 
 @final
@@ -275,12 +284,12 @@ class Session(SingleUseObject):
     Raises ``InputError`` for bounds that are not integers ≥ 1, ``SchemaError`` for a missing column.
     """
 
-    __slots__ = ("__weakref__", "_account", "_audience", "_budget", "_charges", "_person", "_reading", "_table")
+    __slots__ = ("__weakref__", "_account", "_audience", "_budget", "_charges", "_privacy_unit", "_reading", "_table")
     _account: Account | None
     _audience: str | None
     _budget: Budget
     _charges: SessionCharges
-    _person: PrivacyUnit
+    _privacy_unit: PrivacyUnit
     _reading: threading.Lock
     _table: Table
 
@@ -307,7 +316,7 @@ class Session(SingleUseObject):
         opened_table = attach_public_tables(opened_table, public_tables)
         if not is_column:
             refuse_column_name(str(unit.column), opened_table.schema)
-        self._set_parts(_budget=budget.scale_by(1), _charges=SessionCharges(), _person=unit, _table=opened_table)
+        self._set_parts(_budget=budget.scale_by(1), _charges=SessionCharges(), _privacy_unit=unit, _table=opened_table)
         self._set_parts(_reading=threading.Lock(), _account=None, _audience=None)
 
     @classmethod
@@ -364,7 +373,7 @@ class Session(SingleUseObject):
         )
 
     def __repr__(self) -> str:
-        noun, column = escape_control_chars(self._person.means), self._person.column
+        noun, column = escape_control_chars(self._privacy_unit.means), self._privacy_unit.column
         unit = f"each row is {noun}" if column is None else f"rows with the same {column!r} are {noun}"
         return f"<Session: {unit}; {self._budget}>"
 
@@ -376,7 +385,7 @@ class Session(SingleUseObject):
     @property
     def privacy_unit(self) -> PrivacyUnit:
         """The privacy unit with its contribution bounds."""
-        return self._person
+        return self._privacy_unit
 
     @property
     def schema(self) -> Schema:
@@ -436,7 +445,7 @@ class Session(SingleUseObject):
             queries = expand_marginals(listed)
         planner = Planner(
             self._table,
-            self._person,
+            self._privacy_unit,
             queries,
             None if where is None else unwrap_expression(where),
             bias_check_fraction(bias_check),
@@ -487,7 +496,7 @@ class Session(SingleUseObject):
         """
         from tightrope.release.suggest import refuse_each_row, rows_question, suggested_rows
 
-        refuse_each_row(self._person)
+        refuse_each_row(self._privacy_unit)
         maximum = None if largest_rows is None else check_integer("largest_rows", largest_rows)
         plan = self.plan([rows_question(where)], budget_fraction=budget_fraction, key=key)
         if key is None:
@@ -526,7 +535,7 @@ class Session(SingleUseObject):
             text = "only possible with a ledger; open the session with tr.Session.open(..., ledger=...)"
             raise InputError.from_text("series", text)
         # Noise for other bounds, or for a unit that another table computes, could protect less than a person.
-        if plan.draft.person != self._person or plan._table_release.table is not self._table:
+        if plan.draft.privacy_unit != self._privacy_unit or plan._table_release.table is not self._table:
             text = (
                 "it is of a session with another table, privacy unit or bounds; use session.plan(...) of this session"
             )

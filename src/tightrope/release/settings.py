@@ -125,9 +125,9 @@ def attack_success_of_loss(loss: PrivacyLoss) -> float:
     return attack_success_of(loss.total_variation(), is_bound=True)
 
 
-def attacker_wording(loss: PrivacyLoss, person: PrivacyUnit) -> str:
+def attacker_wording(loss: PrivacyLoss, privacy_unit: PrivacyUnit) -> str:
     """Return an attacker's possible gain in words; percentages are rounded up."""
-    return str(AttackWording.from_guess(person.guess_text, attack_success_of_loss(loss)))
+    return str(AttackWording.from_guess(privacy_unit.guess_text, attack_success_of_loss(loss)))
 
 
 def guarantee_data(loss: PrivacyLoss, budget: Budget) -> dict[str, Any]:
@@ -159,28 +159,28 @@ def guarantee_data(loss: PrivacyLoss, budget: Budget) -> dict[str, Any]:
     }
 
 
-def neighbors_data(person: PrivacyUnit) -> Mapping[str, Any]:
+def neighbors_data(privacy_unit: PrivacyUnit) -> Mapping[str, Any]:
     """Return the neighboring relation as data and in a sentence."""
-    if person.column is None:
+    if privacy_unit.column is None:
         return {
             "relation": "add-remove",
             "privacy_unit": None,
-            "noun": person.means,
+            "noun": privacy_unit.means,
             "max_rows": 1,
             "max_rows_per_group": 1,
             "max_groups": 1,
-            "statement": f"Adding or removing one row (each row is {person.means})",
+            "statement": f"Adding or removing one row (each row is {privacy_unit.means})",
         }
-    whose = "their rows" if person.is_human else "its rows"
+    whose = "their rows" if privacy_unit.is_human else "its rows"
     return {
         "relation": "add-remove",
-        "privacy_unit": person.column,
-        "noun": person.means,
-        "max_rows": person.max_rows,
-        "max_rows_per_group": person.max_rows_per_group,
-        "max_groups": person.max_groups,
-        "statement": f"Adding or removing one {person.unit_noun} (a value of "
-        f"{escape_control_chars(person.column)}) with all {whose}",
+        "privacy_unit": privacy_unit.column,
+        "noun": privacy_unit.means,
+        "max_rows": privacy_unit.max_rows,
+        "max_rows_per_group": privacy_unit.max_rows_per_group,
+        "max_groups": privacy_unit.max_groups,
+        "statement": f"Adding or removing one {privacy_unit.unit_noun} (a value of "
+        f"{escape_control_chars(privacy_unit.column)}) with all {whose}",
     }
 
 
@@ -190,13 +190,16 @@ REFUSED_DELTA, WARNED_DELTA = Decimal("0.1"), Decimal("1e-4")
 """The smallest δ that is refused, and the smallest δ with a warning."""
 
 
-def check_delta(budget: Budget, tasks: Sequence[QueryGroup]) -> None:
+def check_delta(budget: Budget, query_groups: Sequence[QueryGroup]) -> None:
     """Raise ``InputError`` for a δ without meaningful protection, and for δ = 0 if groups are discovered."""
     if not budget.delta < REFUSED_DELTA:
         remedy = f"{DELTA_TOO_LARGE}; {DELTA_SIZE_ADVICE}"
         raise InputError("delta", float(budget.delta), f"below {REFUSED_DELTA} for a release", remedy)
     discovered = [
-        question.asked.name for task in tasks if task.key_count is not None for question in task.ordered_queries
+        question.asked.name
+        for query_group in query_groups
+        if query_group.key_count is not None
+        for question in query_group.ordered_queries
     ]
     if discovered and not budget.delta > 0:
         text = (

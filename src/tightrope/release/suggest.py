@@ -316,9 +316,9 @@ def rows_question(where: Given | None) -> RowsPerUnitQuery:
     return RowsPerUnitQuery(where=where)
 
 
-def refuse_each_row(person: PrivacyUnit) -> None:
+def refuse_each_row(privacy_unit: PrivacyUnit) -> None:
     """Raise ``PlanError`` if each row is a person."""
-    if person.column is None:
+    if privacy_unit.column is None:
         raise PlanError.from_text("privacy_unit", "each row is a person, so each person has one row")
 
 

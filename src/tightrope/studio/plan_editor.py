@@ -311,7 +311,7 @@ def plan_figures(file: PlanFile) -> Json:
             for answer, accuracy in zip(document.answers, draft.query_accuracies, strict=True)
         ],
         "curve": [[0.0, float(draft.loss.true_positive_rate(0.0))], *between, [1.0, 1.0]],
-        "max_rows": draft.person.max_rows if draft.person.column is not None else 1,
+        "max_rows": draft.privacy_unit.max_rows if draft.privacy_unit.column is not None else 1,
     }
 
 

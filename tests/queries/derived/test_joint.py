@@ -138,7 +138,7 @@ def test_no_width_is_without_end_where_noise_has_two_scales(epsilon):
     table = pd.DataFrame({"x": [0.5], "y": [0.5]})
     session = tr.Session(table, privacy_unit=None, budget=tr.Budget(epsilon=epsilon, delta=1e-6))
     plan = session.plan([tr.regression("x", on="y", bounds=(0, 1), on_bounds=(0, 1))])
-    noises = plan.draft.noises_by_task[0]
+    noises = plan.draft.noises_by_query_group[0]
     for noise in noises:
         joint, outside = NoiseSum((noise.noise_tails,)), 1e-3
         width = joint.weighted_sum_width((1.0,), outside)

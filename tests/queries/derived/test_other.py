@@ -60,10 +60,10 @@ def test_whatever_is_shown_a_person_adds_no_more_than_declared(extra, rows):
     sums = []
     for frame in (table(), table(extra)):
         draft = session(frame, rows).plan([tr.count(by="g"), tr.suppressed_count(by="g")]).draft
-        (task,) = draft.tasks
-        with open_source(frame).open_snapshot([task.table_request]) as counted:
-            exact = counted.collect_totals(task.table_request)
-        (vector,) = (one for one in task.noisy_statistics if one.over_all_groups)
+        (query_group,) = draft.query_groups
+        with open_source(frame).open_snapshot([query_group.table_request]) as counted:
+            exact = counted.collect_totals(query_group.table_request)
+        (vector,) = (one for one in query_group.noisy_statistics if one.over_all_groups)
         sums.append(dict(zip(exact.keys, exact.values[vector.statistic_name], strict=True)))
     without, with_person = sums
     keys = [("a",), ("b",), ("small 1",), ("small 2",), ("new",), ("other",)]
@@ -90,7 +90,7 @@ def test_its_noise_is_charged_and_certified():
 
 def test_a_person_with_more_rows_adds_all_of_them():
     plan = session(table(["a", "new"] * 3), rows=3).plan([tr.count(by="g"), tr.suppressed_count(by="g")])
-    (vector,) = (one for one in plan.draft.tasks[0].noisy_statistics if one.over_all_groups)
+    (vector,) = (one for one in plan.draft.query_groups[0].noisy_statistics if one.over_all_groups)
     assert vector.statistic_name.endswith(LEFT_OVER)
     assert vector.sensitivity == 3
 

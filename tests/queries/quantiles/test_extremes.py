@@ -114,7 +114,7 @@ def heights(rows: int = 4_000) -> pd.DataFrame:
 
 def draws(opened: tr.Session, plan: Plan, times: int) -> list[Answers]:
     builder = plan._table_release.prepare_answers()
-    exact = [opened._table.collect_totals(task.table_request) for task in plan.draft.tasks]
+    exact = [opened._table.collect_totals(query_group.table_request) for query_group in plan.draft.query_groups]
     return [builder.build_answers(exact) for _ in range(times)]
 
 

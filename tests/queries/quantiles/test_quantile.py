@@ -144,16 +144,18 @@ def test_a_choice_looks_at_whole_groups() -> None:
         tr.median("x", bounds=(0, 10), name="all"),
     ]
     grouped, alone = group_queries(asked, PrivacyUnit("who", 4, 2, 3), schema)
-    assert [[vector.sensitivity for vector in task.noisy_statistics] for task in (grouped, alone)] == [
+    assert [[vector.sensitivity for vector in query_group.noisy_statistics] for query_group in (grouped, alone)] == [
         [18 * 10**5] * 2,
         [10**6] * 2,
     ]
-    for task, groups in ((grouped, 3), (alone, 1)):
-        assert all(unit.split_bounds.groups == min(groups, unit.split_bounds.rows) for unit in task.composition_groups)
-        assert {unit.split_bounds.largest_part for unit in task.composition_groups} == {
-            unit.split_bounds.rows for unit in task.composition_groups
+    for query_group, groups in ((grouped, 3), (alone, 1)):
+        assert all(
+            unit.split_bounds.groups == min(groups, unit.split_bounds.rows) for unit in query_group.composition_groups
+        )
+        assert {unit.split_bounds.largest_part for unit in query_group.composition_groups} == {
+            unit.split_bounds.rows for unit in query_group.composition_groups
         }
-        assert all(spend.is_selection for unit in task.composition_groups for spend in unit.noise_specs)
+        assert all(spend.is_selection for unit in query_group.composition_groups for spend in unit.noise_specs)
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -174,17 +176,19 @@ def test_a_person_moves_each_level_at_most_by_their_rows(seed: int) -> None:
     bound = draw.choice((1, 3, 5))
     schema = pa.schema([("who", "string"), ("sex", "string"), ("x", "float64")])
     asked = tr.quantiles("x", MANY, bounds=(0, 10), by="sex", keys=["f", "m"])
-    (task,) = group_queries(asked, PrivacyUnit("who", bound, bound, bound), open_source(schema.empty_table()).schema)
+    (query_group,) = group_queries(
+        asked, PrivacyUnit("who", bound, bound, bound), open_source(schema.empty_table()).schema
+    )
     before, after = (
         open_source(
             pa.table(
                 [pa.array(c, f.type) for c, f in zip(zip(*found, strict=True), schema, strict=True)], schema=schema
             )
-        ).collect_totals(task.table_request)
+        ).collect_totals(query_group.table_request)
         for found in (rows, more)
     )
     assert before.keys == after.keys
-    for vector in task.noisy_statistics:
+    for vector in query_group.noisy_statistics:
         block = vector.block
         assert block is not None
         counts = [
@@ -192,7 +196,10 @@ def test_a_person_moves_each_level_at_most_by_their_rows(seed: int) -> None:
         ]
         moved = np.abs(counts[1] - counts[0])
         assert moved.sum() <= bound
-        assert (task.group_contribution().most_rows, task.group_contribution().largest_part) == (bound, bound)
+        assert (query_group.group_contribution().most_rows, query_group.group_contribution().largest_part) == (
+            bound,
+            bound,
+        )
 
 
 def test_a_plan_file_says_the_same(people: pd.DataFrame, tmp_path: Path) -> None:
@@ -242,9 +249,9 @@ def test_what_cannot_be_asked_is_said_first(ask: Any, told: str) -> None:
 
 
 def test_groups_that_follow_from_an_expression_are_listed() -> None:
-    (task,) = group_queries([tr.median("x", bounds=(0, 1), by="age > 30")], PrivacyUnit(None, 1, 1, 1), SCHEMA)
-    assert task.keys is not None
-    assert len(task.keys) == 3 * ALL_CELLS
+    (query_group,) = group_queries([tr.median("x", bounds=(0, 1), by="age > 30")], PrivacyUnit(None, 1, 1, 1), SCHEMA)
+    assert query_group.keys is not None
+    assert len(query_group.keys) == 3 * ALL_CELLS
 
 
 @pytest.mark.parametrize("value", [-0.9999999993872373, -0.9999999999, -1.0])
@@ -285,7 +292,7 @@ def test_errors_are_those_of_evenly_spread_rows(epsilon: int, people: int, runs:
     )
     stated = plan.accuracies()[0].errors_at_size(people)
     draw = AnswerBuilder(plan.draft, certificate_of(plan.draft)).build_answers
-    exact = [open_source(table).collect_totals(task.table_request) for task in plan.draft.tasks]
+    exact = [open_source(table).collect_totals(query_group.table_request) for query_group in plan.draft.query_groups]
     rows = [draw(exact)[0].rows[0] for _ in range(runs)]
     error = np.mean([abs(row["value"] - values[people // 2 - 1]) for row in rows])
     half = np.mean([(row["upper"] - row["lower"]) / 2 for row in rows])
@@ -310,7 +317,7 @@ def test_several_quantiles_never_cross_where_their_intervals_do():
     """A value outside an interval of its own was moved into it: q = 0.999 fell below q = 0.95 in 1 of 300 releases."""
     session = tr.Session(pd.DataFrame({"x": [0.0, 1.0]}), privacy_unit=None, budget=tr.Budget(epsilon=1, delta=1e-6))
     plan = session.plan(tr.quantiles("x", [0.75, 0.95, 0.999], bounds=(0, 1)))
-    (task,), (noises,) = plan.draft.tasks, plan.draft.noises_by_task
+    (query_group,), (noises,) = plan.draft.query_groups, plan.draft.noises_by_query_group
     for seed in (660, 1035, *range(40)):  # of 1 500 these two crossed
         draw = np.random.default_rng(seed)
         own = {n.vector.statistic_name: n for n in noises}
@@ -318,7 +325,7 @@ def test_several_quantiles_never_cross_where_their_intervals_do():
             name: [int(count) for count in halves(noise) + np.rint(draw.laplace(0, noise.mean_absolute, parts(noise)))]
             for name, noise in own.items()
         }
-        records = [question.estimate(integers, own) for question in task.ordered_queries]
+        records = [question.estimate(integers, own) for question in query_group.ordered_queries]
         found = [record["value"] for record in records if record["value"] is not None]
         assert found == sorted(found)
         assert all(record["lower"] <= record["value"] <= record["upper"] for record in records if found)

@@ -90,7 +90,7 @@ def true_comparisons(table: pd.DataFrame) -> dict[str, Any]:
 
 def drawn_answers(planned: Plan, opened: tr.Session, times: int) -> list[Answers]:
     """Draws of all answers without a charge: this is a test of noise."""
-    exact = [opened._table.collect_totals(task.table_request) for task in planned.draft.tasks]
+    exact = [opened._table.collect_totals(query_group.table_request) for query_group in planned.draft.query_groups]
     builder = AnswerBuilder(planned.draft, certificate_of(planned.draft))
     return [builder.build_answers(exact) for _ in range(times)]
 

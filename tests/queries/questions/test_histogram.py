@@ -63,17 +63,17 @@ def test_all_parts_cost_what_one_count_costs() -> None:
     ],
 )
 def test_which_parts_there_are(asked: dict[str, object], keys: list[tuple[object, ...]] | None) -> None:
-    (task,) = group_queries([tr.histogram("x", **asked)], PERSON, SCHEMA)  # type: ignore[arg-type]
-    assert task.keys == (None if keys is None else tuple(keys))
-    assert (task.key_count is None) == (keys is not None)
+    (query_group,) = group_queries([tr.histogram("x", **asked)], PERSON, SCHEMA)  # type: ignore[arg-type]
+    assert query_group.keys == (None if keys is None else tuple(keys))
+    assert (query_group.key_count is None) == (keys is not None)
 
 
 def test_days_and_expressions_are_cut_too() -> None:
     days = tr.histogram("day", edges=[dt.date(2024, 1, 1), "2024-07-01"], by="sex", keys=["f"])
-    (task,) = group_queries([days], PERSON, SCHEMA)
-    assert task.keys == tuple(("f", day) for day in (None, dt.date(2024, 1, 1), dt.date(2024, 7, 1)))
-    (task,) = group_queries([tr.histogram(tr.column("age") / 10, edges=[0, 5])], PERSON, SCHEMA)
-    assert str(task.by[0]) == "cut(age / 10, [0, 5])"
+    (query_group,) = group_queries([days], PERSON, SCHEMA)
+    assert query_group.keys == tuple(("f", day) for day in (None, dt.date(2024, 1, 1), dt.date(2024, 7, 1)))
+    (query_group,) = group_queries([tr.histogram(tr.column("age") / 10, edges=[0, 5])], PERSON, SCHEMA)
+    assert str(query_group.by[0]) == "cut(age / 10, [0, 5])"
 
 
 def test_days_are_counted(people: pd.DataFrame) -> None:

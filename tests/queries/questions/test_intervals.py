@@ -199,7 +199,7 @@ def test_a_mean_far_from_zero_is_not_missed_by_its_last_digit(low, width, epsilo
     """The middle of the range is a rounded double: the end of an interval lay one inside it, half of the time."""
     session = tr.Session(pd.DataFrame({"x": [low]}), privacy_unit=None, budget=tr.Budget(epsilon=epsilon, delta=1e-6))
     plan = session.plan([tr.mean("x", bounds=(low, low + width))])
-    (question,), (noises,) = plan.draft.questions, plan.draft.noises_by_task
+    (question,), (noises,) = plan.draft.questions, plan.draft.noises_by_query_group
     own, rows = {noise.vector.statistic_name.split()[-1]: noise for noise in noises}, 1_000
     for value in (low, low + width):
         exact = question.fixed_point_grid.to_units(value) * rows

@@ -30,7 +30,7 @@ def trips() -> pd.DataFrame:
 
 
 def draws(opened: tr.Session, plan: Plan, times: int) -> list[Any]:
-    exact = [opened._table.collect_totals(task.table_request) for task in plan.draft.tasks]
+    exact = [opened._table.collect_totals(query_group.table_request) for query_group in plan.draft.query_groups]
     builder = AnswerBuilder(plan.draft, certificate_of(plan.draft))
     return [builder.build_answers(exact) for _ in range(times)]
 

@@ -87,8 +87,8 @@ def test_every_interval_holds_the_truth_in_19_of_20_draws():
     plan = session().plan(questions)
     builder = AnswerBuilder(plan.draft, certificate_of(plan.draft))
     exact = []
-    for task in plan.draft.tasks:
-        request = task.table_request
+    for query_group in plan.draft.query_groups:
+        request = query_group.table_request
         with plan._table_release.table.open_snapshot([request]) as rows:
             exact.append(rows.collect_totals(request))
     clipped = TABLE["x"].dropna().clip(*BOUNDS)
@@ -117,7 +117,7 @@ def test_counts_that_add_up_keep_noise_of_their_own():
     table = pd.DataFrame({"x": [1.0, 60.0]})
     questions = [tr.count(), *(tr.count(by="x > 50", keys=[True, False], name=name) for name in ("a", "b"))]
     plan = tr.Session(table, privacy_unit=None, budget=tr.Budget(epsilon=1, delta=1e-6)).plan(questions)
-    assert sum(len(task.noisy_statistics) for task in plan.draft.tasks) == 3
+    assert sum(len(query_group.noisy_statistics) for query_group in plan.draft.query_groups) == 3
 
 
 def test_a_ledger_charges_and_checks_shared_sums(tmp_path):

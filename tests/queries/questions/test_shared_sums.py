@@ -61,7 +61,9 @@ def test_no_margin_of_error_grows(kind, weights, bounds):
 
 def test_the_sum_of_a_range_around_zero_needs_no_count():
     plan = planned(beside(tr.mean, (-10, 10)))
-    assert [len(vectors) for task in plan.draft.tasks for vectors in task.vectors_by_query.values()] == [2, 1]
+    assert [
+        len(vectors) for query_group in plan.draft.query_groups for vectors in query_group.vectors_by_query.values()
+    ] == [2, 1]
 
 
 @pytest.mark.parametrize("kind", [tr.mean, tr.variance])

@@ -68,7 +68,7 @@ def true_values() -> dict[str, dict[tuple[object, ...], float]]:
 def test_intervals_cover_the_values_of_persons_whatever_the_bound_on_rows() -> None:
     opened, truth = session(), true_values()
     plan = opened.plan(QUESTIONS)
-    exact = [opened._table.collect_totals(task.table_request) for task in plan.draft.tasks]
+    exact = [opened._table.collect_totals(query_group.table_request) for query_group in plan.draft.query_groups]
     builder = AnswerBuilder(plan.draft, certificate_of(plan.draft))
     held = dict.fromkeys(truth, 0)
     for _ in range(RELEASES):
@@ -89,13 +89,13 @@ def test_a_person_in_several_groups_has_a_value_in_each_up_to_the_bound() -> Non
     assert fewer.to_data()["answers"][0]["label"].endswith("(each guest counts once in each of at most 2 groups)")
     assert (part["max_rows"], part["max_rows_per_group"], part["max_groups"]) == (3, 1, 3)
     opened = session(max_rows=3)
-    (task,) = plan.draft.tasks
-    totals = opened._table.collect_totals(task.table_request)
+    (query_group,) = plan.draft.query_groups
+    totals = opened._table.collect_totals(query_group.table_request)
     counts = visits().groupby(["city", "guest"]).size()
     usable = totals.values[next(name for name in totals.values if "usable" in name)]
     assert list(usable) == [len(counts[city]) for city in CITIES]
     bounded = session(max_rows=1).plan([tr.mean("*", per_person="count", bounds=(0, 20), by="city", keys=CITIES)])
-    totals = opened._table.collect_totals(bounded.draft.tasks[0].table_request)
+    totals = opened._table.collect_totals(bounded.draft.query_groups[0].table_request)
     assert sum(totals.values[next(name for name in totals.values if "usable" in name)]) == visits()["guest"].nunique()
 
 

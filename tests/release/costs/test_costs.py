@@ -48,11 +48,14 @@ def planned(rows: int | None, costs: object = "0.1", questions=QUESTIONS, **said
 def exact(plan: Plan, table: pa.Table) -> dict[str, int]:
     """The integers before the noise, by the names of tallies."""
     found: dict[str, int] = {}
-    with open_source(table).open_snapshot([task.table_request for task in plan.draft.tasks]) as rows:
-        for task in plan.draft.tasks:
-            values = rows.collect_totals(task.table_request).values
+    with open_source(table).open_snapshot(
+        [query_group.table_request for query_group in plan.draft.query_groups]
+    ) as rows:
+        for query_group in plan.draft.query_groups:
+            values = rows.collect_totals(query_group.table_request).values
             found |= {
-                f"{v.disjoint_set} {v.statistic_name}": sum(values[v.statistic_name]) for v in task.diagnostic_counts
+                f"{v.disjoint_set} {v.statistic_name}": sum(values[v.statistic_name])
+                for v in query_group.diagnostic_counts
             }
     return found
 
@@ -120,8 +123,8 @@ def test_one_person_adds_no_more_than_the_sensitivity():
     plan = planned(3)
     most = {
         f"{v.disjoint_set} {v.statistic_name}": v.sensitivity
-        for task in plan.draft.tasks
-        for v in task.diagnostic_counts
+        for query_group in plan.draft.query_groups
+        for v in query_group.diagnostic_counts
     }
     assert most["used used"] == 3
     assert most["all all"] == 3 * MANY_TIMES
@@ -135,7 +138,10 @@ def test_one_person_adds_no_more_than_the_sensitivity():
             assert 0 <= count - without[name] <= most[name], name
     alone = planned(None)
     shared = [
-        own for task in alone.draft.tasks for own in task.composition_sets if own[0].over_all_groups and len(own) > 1
+        own
+        for query_group in alone.draft.query_groups
+        for own in query_group.composition_sets
+        if own[0].over_all_groups and len(own) > 1
     ]
     assert [len(own) for own in shared] == [3]
     frame = everybody.filter(pa.compute.less(everybody["nr"], 50))
@@ -151,7 +157,9 @@ def test_columns_that_are_asked_about_twice_are_counted_once():
     twice = planned(
         2, "0.3", (tr.mean("x", bounds=(0, 100)), tr.sum("x", bounds=(0, 100)), tr.median("x", bounds=(0, 100)))
     )
-    names = [vector.statistic_name for task in twice.draft.tasks for vector in task.diagnostic_counts]
+    names = [
+        vector.statistic_name for query_group in twice.draft.query_groups for vector in query_group.diagnostic_counts
+    ]
     assert sum(name.startswith("below") for name in names) == 1
     below = next(cost for cost in twice.release().bias if cost.kind == "below")
     assert below.answers == ("mean_x", "sum_x", "median_x")
@@ -195,7 +203,11 @@ def test_a_share_is_told_of_counts_that_stand_out_and_never_as_narrower_than_the
 
 def test_what_was_moved_is_said_of_the_answers_that_read_the_column_so():
     plan = planned(2, questions=(tr.mean("x", bounds=(0, 100)), tr.proportion("odd")))
-    about = {name: said for task in plan.draft.tasks for name, said in task.queries_by_diagnostic.items()}
+    about = {
+        name: said
+        for query_group in plan.draft.query_groups
+        for name, said in query_group.queries_by_diagnostic.items()
+    }
     pairs = {said for name, said in about.items() if name.startswith(("below", "above", "missing"))}
     assert pairs == {("mean_x",), ("proportion_odd",)}
 

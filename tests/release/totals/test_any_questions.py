@@ -81,13 +81,13 @@ def outcomes(seed: int, tries: int) -> Iterator[bool]:
     for _ in range(tries):
         opened, questions = drawn(draw)
         try:
-            tasks = group_queries(questions, opened.privacy_unit, opened.schema)
+            query_groups = group_queries(questions, opened.privacy_unit, opened.schema)
         except InputError:
             continue
-        sums, truth = find_related_answers(tasks, opened.schema), {}
-        for task in tasks if sums.joined else ():
-            own = opened._table.collect_totals(task.table_request)
-            for one, vectors in task.vectors_by_query.items():
+        sums, truth = find_related_answers(query_groups, opened.schema), {}
+        for query_group in query_groups if sums.joined else ():
+            own = opened._table.collect_totals(query_group.table_request)
+            for one, vectors in query_group.vectors_by_query.items():
                 (vector,) = vectors.values()
                 truth[one.name] = dict(zip(own.keys, own.values[vector.statistic_name], strict=True))
         yield from (agrees(joined, truth, draw) for joined in sums.joined)

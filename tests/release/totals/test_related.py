@@ -96,9 +96,9 @@ def session(person: str | None, rows: int | None = None, epsilon: float = 1) -> 
 def exact(opened: tr.Session, plan: tr.Plan) -> dict[str, dict[tuple[object, ...], int]]:
     """What the engine counts, by question and key, without noise."""
     found = {}
-    for task in plan.draft.tasks:
-        own = opened._table.collect_totals(task.table_request)
-        for question, vectors in task.vectors_by_query.items():
+    for query_group in plan.draft.query_groups:
+        own = opened._table.collect_totals(query_group.table_request)
+        for question, vectors in query_group.vectors_by_query.items():
             (vector,) = vectors.values()
             found[question.asked.name] = dict(zip(own.keys, own.values[vector.statistic_name], strict=True))
     return found

@@ -78,13 +78,13 @@ class MarginalGroup(QueryGroup):
     def from_noise(
         cls,
         resolved: ResolvedMarginals,
-        person: PrivacyUnit,
+        privacy_unit: PrivacyUnit,
         schema: Schema,
         noise: MarginalNoise,
     ) -> Self:
         """Return the group that counts the integers of these measurements, with noise of these relative sizes."""
         first = resolved.tables[0]
-        bounds = bounds_for_query(person, first)
+        bounds = bounds_for_query(privacy_unit, first)
         vectors = [
             _measurement_vector(number, measurement, selected.noise_spec.eighths)
             for number, (measurement, (selected,)) in enumerate(
@@ -105,7 +105,7 @@ class MarginalGroup(QueryGroup):
             MappingProxyType(vectors_by_query),
             resolved.terms,
             None,
-            replace(bounds, person_column=unit_term(person, schema)),
+            replace(bounds, person_column=unit_term(privacy_unit, schema)),
             first.asked.row_condition,
             None,
             None,

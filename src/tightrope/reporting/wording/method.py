@@ -188,11 +188,11 @@ WHAT_IS_LEFT = Statement(
 )
 
 
-def release_method(person: PrivacyUnit) -> MethodAppendix:
+def release_method(privacy_unit: PrivacyUnit) -> MethodAppendix:
     """Return the statements for a release that protects this privacy unit."""
-    noun = person.unit_noun
+    noun = privacy_unit.unit_noun
     all_rows, many_splits = "", ""
-    if person.column:
+    if privacy_unit.column:
         all_rows = f", with all rows of this {noun}"
         many_splits = (
             f" If the rows of one {noun} can be distributed over groups in several ways, the largest δ(ε) over all of "
