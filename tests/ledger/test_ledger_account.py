@@ -96,7 +96,7 @@ def test_a_dataset_with_another_type_of_its_privacy_unit_or_another_promise_is_r
     other = identity(columns=(("user", "text"), ("town", "text"), ("city", "text")))
     with pytest.raises(InputError, match="'user', which identifies a person, is 'text', but the ledger has 'integer'"):
         opened().declare_dataset(other, [TOTAL])
-    with pytest.raises(InputError, match="a declared budget is not changed later"):
+    with pytest.raises(InputError, match="a declared budget cannot be changed"):
         opened().declare_dataset(identity(), [Limit("total", tr.Budget(epsilon=2, delta="1e-6"))])
     with pytest.raises(InputError, match="one of \\['visits'\\]"):
         opened().open_account("visitors")

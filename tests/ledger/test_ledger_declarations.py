@@ -27,7 +27,7 @@ from tightrope.ledger.check import check_ledger
 from tightrope.ledger.identity import Identity, SeriesClaim
 from tightrope.ledger.overview import entry_history, ledger_overview
 from tightrope.release.execution import release_claim
-from tightrope.verify.claims import CONFIRMED, REFUTED, UNCHECKED
+from tightrope.verify.claims import CONFIRMED, NOT_CHECKED, REFUTED
 from tightrope.verify.ledgers import ledger_claims
 
 pytestmark = pytest.mark.usefixtures("planned_once")
@@ -246,9 +246,9 @@ def entry_of_kind(entries: list[dict[str, Any]], kind: str) -> dict[str, Any]:
 
 def test_an_exported_ledger_with_declarations_and_fractions_is_verified(exported):
     verdicts = {one.name: one.verdict for one in ledger_claims(exported)}
-    assert set(verdicts.values()) == {CONFIRMED, UNCHECKED}
+    assert set(verdicts.values()) == {CONFIRMED, NOT_CHECKED}
     assert verdicts["left of 'visits'"] == verdicts["privacy units declared for 'visits'"] == CONFIRMED
-    assert {one.verdict for one in ledger_claims(forged_ledger(exported, lambda _: None))} == {CONFIRMED, UNCHECKED}
+    assert {one.verdict for one in ledger_claims(forged_ledger(exported, lambda _: None))} == {CONFIRMED, NOT_CHECKED}
 
 
 def smaller_fraction(entries: list[dict[str, Any]]) -> None:

@@ -26,7 +26,7 @@ from tightrope.queries.query_group import group_queries
 from tightrope.queries.statistics import Noise
 from tightrope.release.draft import JOINT_SUMS, SEPARATE_SUMS, allocate_best_arrangement, list_arrangements
 from tightrope.verify.check import check_document
-from tightrope.verify.claims import CONFIRMED, REFUTED, UNCHECKED, worst_verdict
+from tightrope.verify.claims import CONFIRMED, NOT_CHECKED, REFUTED, worst_verdict
 
 FAINT = 1e-13
 COLUMNS = ["a", "b", "c", "d"]
@@ -182,7 +182,7 @@ def test_a_box_under_discovered_keys_and_in_a_ledger_comes_back_as_it_was(tmp_pa
 def test_what_a_box_gives_is_verified_and_forgeries_are_not():
     written = json.loads(json.dumps(in_a_box(3).release().certificate))
     said = check_document(json.dumps(written))
-    assert worst_verdict(said) == CONFIRMED, [claim for claim in said if claim.verdict not in (CONFIRMED, UNCHECKED)]
+    assert worst_verdict(said) == CONFIRMED, [claim for claim in said if claim.verdict not in (CONFIRMED, NOT_CHECKED)]
     data = of_version_3(written)
     for change in (
         lambda one: one.update(box=2),

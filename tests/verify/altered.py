@@ -15,7 +15,7 @@ from msgspec import convert
 from tightrope.documents.document import plain_data
 from tightrope.documents.release import NumberedTable
 from tightrope.verify.check import check_document
-from tightrope.verify.claims import CONFIRMED, UNCHECKED, Claim, worst_verdict
+from tightrope.verify.claims import CONFIRMED, NOT_CHECKED, Claim, worst_verdict
 
 MUTATIONS = int(os.environ.get("TIGHTROPE_MUTATIONS", "30"))
 """How many fields are altered a document; 200 for all."""
@@ -102,7 +102,7 @@ def weaker(place: Place, old: Any, new: Any) -> bool:
 
 def said(claims: list[Claim], place: Place) -> bool:
     """Whether the verifier says of a field that it did not check it."""
-    names = {name for claim in claims if claim.verdict == UNCHECKED for name in claim.name.split(", ")}
+    names = {name for claim in claims if claim.verdict == NOT_CHECKED for name in claim.name.split(", ")}
     return any(field(place) == name or field(place).startswith(f"{name}.") for name in names)
 
 

@@ -116,7 +116,7 @@ def upper_ends(data: Data) -> dict[str, float] | None:
         number = claim.name.startswith(("epsilon:", "epsilon is", "total_variation:", "profile", "tradeoff", "budget"))
         if claim.verdict == REFUTED and not number:
             return None
-        ends = re.match(r"in \[\S+, (\S+)\]", claim.found)
+        ends = re.match(r"in \[\S+, (\S+)\]", claim.finding)
         if ends:
             found[claim.name.split(":")[0]] = float(ends[1])
     return found
@@ -160,7 +160,7 @@ def restated(data: Data) -> Data:
     variation = above("profile.delta[0]")
     changed |= {"total_variation": variation, "total_variation_exact": exact(variation)}
     changed["attack_success"] = math.nextafter((1 + variation) / 2, 1)
-    told = [claim.found for claim in check_document(json.dumps(changed)) if claim.name == "attack_success"]
+    told = [claim.finding for claim in check_document(json.dumps(changed)) if claim.name == "attack_success"]
     changed["attack_success"] = float(told[0].removeprefix("= ").removeprefix("should be ")) if told else 1.0
     changed["profile"]["delta"] = [above(f"profile.delta[{k}]") for k in range(25)]
     rates = changed["tradeoff"]["false_positive_rate"]

@@ -13,7 +13,7 @@ from tests.verify.written import LISTED, STEPS, account, training
 from tightrope.verify import accounts
 from tightrope.verify.accounts import step_profile
 from tightrope.verify.check import check_document
-from tightrope.verify.claims import CONFIRMED, OPEN, REFUTED, worst_verdict
+from tightrope.verify.claims import CONFIRMED, NOT_CONFIRMED, REFUTED, worst_verdict
 from tightrope.verify.promises import exact_interval
 
 FULL = MUTATIONS >= 200
@@ -29,13 +29,13 @@ def coarse(monkeypatch):
 @pytest.mark.parametrize("name", STEPS if FULL else ["finite"])
 def test_an_account_is_confirmed(name):
     claims = check_document(account(name))
-    assert worst_verdict(claims) == CONFIRMED, [claim for claim in claims if claim.verdict in (OPEN, REFUTED)]
+    assert worst_verdict(claims) == CONFIRMED, [claim for claim in claims if claim.verdict in (NOT_CONFIRMED, REFUTED)]
 
 
 @pytest.mark.skipif(not FULL, reason="a minute: with TIGHTROPE_MUTATIONS=200")
 def test_a_training_is_confirmed():
     claims = check_document(training())
-    assert worst_verdict(claims) == CONFIRMED, [claim for claim in claims if claim.verdict in (OPEN, REFUTED)]
+    assert worst_verdict(claims) == CONFIRMED, [claim for claim in claims if claim.verdict in (NOT_CONFIRMED, REFUTED)]
 
 
 @pytest.mark.parametrize("name", ["noise", "finite"])
@@ -58,7 +58,7 @@ def test_a_delta_that_is_a_twentieth_too_small_is_not_confirmed(name):
 @pytest.mark.parametrize("name", LISTED)
 def test_steps_from_tables_stairs_and_points_are_confirmed(name):
     claims = check_document(account(name))
-    assert worst_verdict(claims) == CONFIRMED, [claim for claim in claims if claim.verdict in (OPEN, REFUTED)]
+    assert worst_verdict(claims) == CONFIRMED, [claim for claim in claims if claim.verdict in (NOT_CONFIRMED, REFUTED)]
 
 
 @pytest.mark.slow
@@ -96,7 +96,7 @@ def test_the_profile_of_a_step_is_that_of_the_mechanism(name, epsilon, monkeypat
 def test_weights_that_are_too_many_are_left_open():
     data = json.loads(account("discrete Gaussian"))
     data["steps"][0]["scale"] = 1e8
-    assert worst_verdict(check_document(json.dumps(data))) == OPEN
+    assert worst_verdict(check_document(json.dumps(data))) == NOT_CONFIRMED
 
 
 def test_noise_on_whole_numbers_is_moved_by_whole_numbers():

@@ -17,7 +17,7 @@ from tightrope.transport.couplings.mechanism import CouplingMechanism
 from tightrope.transport.on_tables.saved import SavedCoupling
 from tightrope.transport.on_tables.supports import Categories, Cells
 from tightrope.verify.check import check_document
-from tightrope.verify.claims import CONFIRMED, OPEN, REFUTED, worst_verdict
+from tightrope.verify.claims import CONFIRMED, NOT_CONFIRMED, REFUTED, worst_verdict
 
 Data = dict[str, Any]
 LINE = Cells((Axis("age", 0, 100, 4),))
@@ -58,7 +58,7 @@ def saved(name: str) -> Data:
 @pytest.mark.parametrize("name", FITTED)
 def test_what_was_fitted_is_confirmed(name: str) -> None:
     claims = check_document(json.dumps(saved(name)))
-    assert worst_verdict(claims) == CONFIRMED, [one for one in claims if one.verdict in (OPEN, REFUTED)]
+    assert worst_verdict(claims) == CONFIRMED, [one for one in claims if one.verdict in (NOT_CONFIRMED, REFUTED)]
 
 
 def more_cells(data: Data) -> None:

@@ -14,7 +14,7 @@ from tightrope.documents.document import to_json_text
 from tightrope.release.build_answers import certificate_of
 from tightrope.release.plan_file import load_plan_file
 from tightrope.verify.check import check_document
-from tightrope.verify.claims import CONFIRMED, OPEN, REFUTED, worst_verdict
+from tightrope.verify.claims import CONFIRMED, NOT_CONFIRMED, REFUTED, worst_verdict
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 JOBS = sorted((EXAMPLES / "jobs").glob("*.toml"))
@@ -32,4 +32,4 @@ def test_the_certificate_of_a_job_is_confirmed(job, tmp_path):
     for name in {said["source"]["path"], *(one["path"] for one in said.get("public_table", []))}:
         tables[f"jobs/{Path(name).stem}"]().to_parquet(tmp_path / name, index=False)
     claims = check_document(to_json_text(certificate_of(load_plan_file(tmp_path / job.name).make_plan()._draft)))
-    assert worst_verdict(claims) == CONFIRMED, [claim for claim in claims if claim.verdict in (OPEN, REFUTED)]
+    assert worst_verdict(claims) == CONFIRMED, [claim for claim in claims if claim.verdict in (NOT_CONFIRMED, REFUTED)]

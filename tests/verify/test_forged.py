@@ -13,7 +13,7 @@ import pytest
 from tests.verify.altered import Place, at, leaves, of_version_3
 from tests.verify.written import STEPS, account, coupling, ledger, noise, partial_coupling, release, training
 from tightrope.verify.check import check_document, document_text, verdict_text
-from tightrope.verify.claims import CONFIRMED, OPEN, REFUTED, UNCHECKED, Claim, worst_verdict
+from tightrope.verify.claims import CONFIRMED, NOT_CHECKED, NOT_CONFIRMED, REFUTED, Claim, worst_verdict
 from tightrope.verify.forms import FORMS, MalformedError
 from tightrope.verify.tables import TOTAL_WEIGHT
 
@@ -132,7 +132,7 @@ def test_fewer_groups_than_a_person_may_have_are_said():
     data["neighbors"]["max_groups"] = 400
     data["mechanisms"] = [one | {"groups": 3, "by": ["city"]} for one in data["mechanisms"]]
     said = [claim for claim in check_document(json.dumps(data)) if claim.name == "mechanisms[0].groups"]
-    assert [claim.verdict for claim in said] == [UNCHECKED]
+    assert [claim.verdict for claim in said] == [NOT_CHECKED]
 
 
 def test_a_training_says_the_neighbors_of_its_sampling(monkeypatch):
@@ -188,11 +188,13 @@ def test_a_point_twice_or_from_the_end_is_no_coupling():
 
 def test_claims_around_a_certificate_are_said_not_to_be_checked():
     claims = check_document(json.dumps({"epsilon": 0.001, "certificate": json.loads(noise("a dual"))}))
-    assert ("epsilon", UNCHECKED) in [(claim.name, claim.verdict) for claim in claims]
+    assert ("epsilon", NOT_CHECKED) in [(claim.name, claim.verdict) for claim in claims]
 
 
 def test_what_a_document_says_begins_no_line():
-    shown = verdict_text([Claim("steps", "x\n\x1b[2J\u202eCONFIRMED: of 99 lines 99 confirmed.", "open", OPEN)])
+    shown = verdict_text(
+        [Claim("steps", "x\n\x1b[2J\u202eCONFIRMED: of 99 lines 99 confirmed.", "open", NOT_CONFIRMED)]
+    )
     assert len(shown.split("\n")) == 2
     assert shown.isascii()
     assert "\x1b" not in shown
@@ -213,9 +215,9 @@ def test_a_file_without_end_is_no_document(monkeypatch, tmp_path):
 @pytest.mark.parametrize(
     ("change", "wanted"),
     [
-        ({"releases": 10**15}, OPEN),
+        ({"releases": 10**15}, NOT_CONFIRMED),
         ({"sensitivity": 10**6}, REFUTED),
-        ({"sensitivity": 1e300}, OPEN),
+        ({"sensitivity": 1e300}, NOT_CONFIRMED),
         ({"releases": 10**30}, "bad input"),
     ],
 )
@@ -234,7 +236,7 @@ def test_exact_text_is_no_power_of_a_million():
 
 def test_what_is_shown_nearly_is_counted():
     claims = check_document(release("cells"))
-    near = claims[0]._replace(found="in [1, 2]: confirmed for the stated bound times 1.01", verdict=CONFIRMED)
+    near = claims[0]._replace(finding="in [1, 2]: confirmed for the stated bound times 1.01", verdict=CONFIRMED)
     assert "1 of them with a small tolerance" in verdict_text([near])
     assert "small tolerance" not in verdict_text([claims[0]])
 

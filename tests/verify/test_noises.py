@@ -14,7 +14,7 @@ from tests.verify.written import NOISES, noise
 from tightrope.documents.document import to_json_text
 from tightrope.noise.program import dual
 from tightrope.verify.check import check_document
-from tightrope.verify.claims import CONFIRMED, OPEN, REFUTED, worst_verdict
+from tightrope.verify.claims import CONFIRMED, NOT_CONFIRMED, REFUTED, worst_verdict
 from tightrope.verify.noises import _cost_bound_claims, absolute_and_squared_moments
 from tightrope.verify.tables import TOTAL_WEIGHT, Noise
 
@@ -22,7 +22,7 @@ from tightrope.verify.tables import TOTAL_WEIGHT, Noise
 @pytest.mark.parametrize("name", NOISES)
 def test_a_noise_is_confirmed(name):
     claims = check_document(noise(name))
-    assert worst_verdict(claims) == CONFIRMED, [claim for claim in claims if claim.verdict in (OPEN, REFUTED)]
+    assert worst_verdict(claims) == CONFIRMED, [claim for claim in claims if claim.verdict in (NOT_CONFIRMED, REFUTED)]
 
 
 @pytest.mark.parametrize("name", ["a theorem", "a dual", "endless"])
@@ -32,7 +32,7 @@ def test_an_altered_field_is_caught_or_said_not_to_be_checked(name):
 
 def test_real_valued_noise_is_not_confirmed():
     certificate = tr.least_noise(tr.Budget(epsilon=1, delta="1e-6"), integer=False).certificate
-    assert worst_verdict(check_document(to_json_text(certificate.to_document()))) == OPEN
+    assert worst_verdict(check_document(to_json_text(certificate.to_document()))) == NOT_CONFIRMED
 
 
 def test_a_lower_bound_that_nothing_proves_is_not_confirmed():
@@ -108,7 +108,7 @@ def test_the_lower_bound_of_several_answers_is_recomputed(releases, sensitivity,
         data = json.loads(text)
         data["argument"]["numbers"][name] = value
         data["lower"] = data["lower"] * 0.9
-        assert [claim.verdict for claim in _cost_bound_claims(data)][-1] == OPEN, name
+        assert [claim.verdict for claim in _cost_bound_claims(data)][-1] == NOT_CONFIRMED, name
 
 
 def test_tails_raised_by_a_millionth_are_not_confirmed():
@@ -116,4 +116,4 @@ def test_tails_raised_by_a_millionth_are_not_confirmed():
     for place in range(3):
         data = json.loads(to_json_text(noise.to_document()))
         data["argument"]["numbers"]["centre"][place] *= 1 + 1e-6
-        assert [claim.verdict for claim in _cost_bound_claims(data)][-1] == OPEN
+        assert [claim.verdict for claim in _cost_bound_claims(data)][-1] == NOT_CONFIRMED

@@ -11,14 +11,14 @@ from tests.verify.written import coupling, ledger
 from tightrope.documents.document import to_json_text
 from tightrope.local.studies.study import Findings, Study
 from tightrope.verify.check import check_document
-from tightrope.verify.claims import CONFIRMED, OPEN, REFUTED, worst_verdict
+from tightrope.verify.claims import CONFIRMED, NOT_CONFIRMED, REFUTED, worst_verdict
 from tightrope.verify.ledgers import HASHED_FIELDS, canonical_text, sha256
 
 
 @pytest.mark.parametrize("document", [ledger, coupling], ids=["ledger", "coupling"])
 def test_a_record_is_confirmed(document):
     claims = check_document(document())
-    assert worst_verdict(claims) == CONFIRMED, [claim for claim in claims if claim.verdict in (OPEN, REFUTED)]
+    assert worst_verdict(claims) == CONFIRMED, [claim for claim in claims if claim.verdict in (NOT_CONFIRMED, REFUTED)]
 
 
 @pytest.mark.parametrize("document", [ledger, coupling], ids=["ledger", "coupling"])
@@ -50,5 +50,5 @@ def test_findings_say_that_they_cannot_be_confirmed():
     study = Study("distribution", 1.0, categories=("yes", "no"))
     found = Findings.from_counts(study, study.mechanism.tally_reports([0] * 700 + [1] * 300))
     claims = check_document(to_json_text(found.to_document()))
-    assert worst_verdict(claims) == OPEN, claims
-    assert any("findings do not contain" in claim.found for claim in claims)
+    assert worst_verdict(claims) == NOT_CONFIRMED, claims
+    assert any("findings do not contain" in claim.finding for claim in claims)

@@ -18,13 +18,13 @@ from tests.verify.written import QUESTIONS, release, table
 from tightrope.accounting.loss_pmf import LossPMF
 from tightrope.noise import worst_split
 from tightrope.verify.check import check_document
-from tightrope.verify.claims import CONFIRMED, OPEN, REFUTED, worst_verdict
+from tightrope.verify.claims import CONFIRMED, NOT_CONFIRMED, REFUTED, worst_verdict
 
 
 @pytest.mark.parametrize("name", QUESTIONS)
 def test_a_release_is_confirmed(name):
     claims = check_document(release(name))
-    assert worst_verdict(claims) == CONFIRMED, [claim for claim in claims if claim.verdict in (OPEN, REFUTED)]
+    assert worst_verdict(claims) == CONFIRMED, [claim for claim in claims if claim.verdict in (NOT_CONFIRMED, REFUTED)]
 
 
 @pytest.mark.parametrize("epsilon", [0.05, 0.01])
@@ -34,7 +34,7 @@ def test_a_release_of_a_small_epsilon_is_confirmed_on_a_grid_as_fine(epsilon):
     session = tr.Session(table(), privacy_unit="person", max_rows=4, budget=budget)
     asked = [tr.count(by="city", keys=["Ulm", "Bern"]), tr.count()]
     claims = check_document(json.dumps(session.plan(asked).release().certificate))
-    assert worst_verdict(claims) == CONFIRMED, [claim for claim in claims if claim.verdict in (OPEN, REFUTED)]
+    assert worst_verdict(claims) == CONFIRMED, [claim for claim in claims if claim.verdict in (NOT_CONFIRMED, REFUTED)]
 
 
 @pytest.mark.parametrize("fraction", ["1/3", "1/7", "0.3"])
@@ -43,7 +43,7 @@ def test_a_release_of_a_third_of_the_budget_is_confirmed(fraction):
     session = tr.Session(table(), privacy_unit="person", max_rows=1, budget=tr.Budget(epsilon=1, delta=1e-8))
     certificate = session.plan([tr.count()], budget_fraction=fraction).release().certificate
     claims = check_document(json.dumps(certificate))
-    assert worst_verdict(claims) == CONFIRMED, [claim for claim in claims if claim.verdict in (OPEN, REFUTED)]
+    assert worst_verdict(claims) == CONFIRMED, [claim for claim in claims if claim.verdict in (NOT_CONFIRMED, REFUTED)]
     assert Decimal(repr(certificate["delta"])) <= Decimal(certificate["delta_exact"])
     for wrong in (math.nextafter(certificate["delta"], 0.0), certificate["delta"] * (1 + 1e-15)):
         stated = {claim.name: claim.verdict for claim in check_document(json.dumps({**certificate, "delta": wrong}))}
@@ -58,8 +58,8 @@ def test_one_release_of_a_series_is_confirmed_on_a_lattice_of_its_own(tmp_path):
     )  # fmt: skip
     series = session.series(session.plan([tr.count()]), times=12, key="year")
     claims = check_document(json.dumps(series.next().release().certificate))
-    assert worst_verdict(claims) == CONFIRMED, [claim for claim in claims if claim.verdict in (OPEN, REFUTED)]
-    assert not [claim for claim in claims if "profile" in claim.name and "looser" in claim.found]
+    assert worst_verdict(claims) == CONFIRMED, [claim for claim in claims if claim.verdict in (NOT_CONFIRMED, REFUTED)]
+    assert not [claim for claim in claims if "profile" in claim.name and "looser" in claim.finding]
 
 
 def test_a_point_that_is_true_but_loose_is_confirmed_and_said():
@@ -67,15 +67,15 @@ def test_a_point_that_is_true_but_loose_is_confirmed_and_said():
     data["profile"]["delta"][3] *= 1.3
     claims = {claim.name.split(":")[0]: claim for claim in check_document(json.dumps(data))}
     assert worst_verdict(list(claims.values())) == CONFIRMED
-    assert "looser" in claims["profile.delta[3]"].found
-    assert "looser" not in claims["profile.delta[4]"].found
+    assert "looser" in claims["profile.delta[3]"].finding
+    assert "looser" not in claims["profile.delta[4]"].finding
 
 
 def test_an_epsilon_that_does_not_follow_from_the_tables_is_not_confirmed():
     data = json.loads(release("cells"))
     value = data["epsilon"] * 1.03
     data |= {"epsilon": value, "epsilon_exact": str(Decimal(value))}
-    assert worst_verdict(check_document(json.dumps(data))) == OPEN
+    assert worst_verdict(check_document(json.dumps(data))) == NOT_CONFIRMED
 
 
 @pytest.mark.parametrize("name", ["cells", "chosen", "pure"])
@@ -98,8 +98,8 @@ def test_an_older_version_is_confirmed_without_its_units():
     data = of_version_3(json.loads(release("rows of a person"))) | {"version": 1}
     for one in data["mechanisms"]:
         del one["together"]
-    assert worst_verdict(check_document(json.dumps(data))) in (CONFIRMED, OPEN)
-    assert any("version 1" in claim.found for claim in check_document(json.dumps(data)))
+    assert worst_verdict(check_document(json.dumps(data))) in (CONFIRMED, NOT_CONFIRMED)
+    assert any("version 1" in claim.finding for claim in check_document(json.dumps(data)))
 
 
 def test_an_accountant_that_forgets_rows_is_refuted(monkeypatch):
@@ -131,7 +131,7 @@ def test_an_endless_noise_is_confirmed_beyond_its_largest_loss():
     data = session.plan([tr.sum("age", bounds=(0, 7)), tr.count()]).release().certificate
     assert data["profile"]["delta"][-1] == 0
     claims = check_document(json.dumps(data))
-    assert worst_verdict(claims) == CONFIRMED, [claim for claim in claims if claim.verdict in (OPEN, REFUTED)]
+    assert worst_verdict(claims) == CONFIRMED, [claim for claim in claims if claim.verdict in (NOT_CONFIRMED, REFUTED)]
 
 
 def changed_choice(**fields):

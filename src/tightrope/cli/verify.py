@@ -122,12 +122,13 @@ def _explained_input_errors(file: Path | None) -> Iterator[None]:
 
 def summary_lines(name: str, text: str, claims: list[Claim]) -> list[str]:
     """Return the verdict on a document, what was recomputed, and every claim that is not confirmed, as lines."""
-    from tightrope.verify.claims import CONFIRMED, OPEN, REFUTED, UNCHECKED, worst_verdict
+    from tightrope.verify.claims import CONFIRMED, NOT_CHECKED, NOT_CONFIRMED, REFUTED, worst_verdict
 
     by_verdict = {
-        word: [one for one in claims if one.verdict == word] for word in (CONFIRMED, REFUTED, OPEN, UNCHECKED)
+        word: [one for one in claims if one.verdict == word]
+        for word in (CONFIRMED, REFUTED, NOT_CONFIRMED, NOT_CHECKED)
     }
-    recomputed = len(claims) - len(by_verdict[UNCHECKED])
+    recomputed = len(claims) - len(by_verdict[NOT_CHECKED])
     about = ", ".join(_group_counts(claims))
     lines = [
         f"{worst_verdict(claims).upper()}  {name}{_headline_numbers(text)}",
@@ -136,13 +137,13 @@ def summary_lines(name: str, text: str, claims: list[Claim]) -> list[str]:
     nearly = sum(claim.confirms_nearly for claim in claims)
     if nearly:
         lines.append(f"  {nearly} of them confirmed with a small tolerance (--verbose shows it)")
-    for word in (REFUTED, OPEN):
+    for word in (REFUTED, NOT_CONFIRMED):
         if by_verdict[word]:
             lines.append(f"  {len(by_verdict[word])} {word}:")
-            lines += [f"    {'  '.join((one.name, one.stated, one.found))}" for one in by_verdict[word]]
-    if by_verdict[UNCHECKED]:
+            lines += [f"    {'  '.join((one.name, one.stated, one.finding))}" for one in by_verdict[word]]
+    if by_verdict[NOT_CHECKED]:
         others = "descriptions, and facts that only the publisher knows (--verbose lists each)"
-        lines.append(f"  {len(by_verdict[UNCHECKED])} not checked: {others}")
+        lines.append(f"  {len(by_verdict[NOT_CHECKED])} not checked: {others}")
     return lines
 
 

@@ -29,15 +29,16 @@ from tightrope.ledger.chain import (
 from tightrope.ledger.identity import Claim, Identity, SeriesClaim, series_of_date
 from tightrope.ledger.limits import MAIN_LIMIT, Limit
 from tightrope.ledger.state import State, fraction_of_charge, moment_costs, state_after_entry
-from tightrope.ledger.store import EntryBook, Written
+from tightrope.ledger.store import EntryBook, WriteResult
 
-Outcome = Written[Entry | InsufficientBudgetError]
+ChargeResult = WriteResult[Entry | InsufficientBudgetError]
+"""The entry of a charge, existing or new, or the refusal; and the entry that was written, None if there is none."""
 FAILED_READING = '{"reading": "failed"}'
 """Stored instead of answers if the table could not be read after the charge."""
 
 
 class Account:
-    """A dataset with its limits. A key is charged once and answered once, even if several processes try it."""
+    """A dataset with its limits. Each release has a key, charged once and answered once, even by several processes."""
 
     def __init__(self, book: EntryBook, declared: Entry, declaration: Identity | None = None) -> None:
         self.book, self.declared = book, declared
@@ -72,7 +73,7 @@ class Account:
                 )
                 text = (
                     f"the plan has {given}, but the ledger has {in_ledger}; use the same budget and rule (a plan may "
-                    f"use a budget_fraction of it), because a declared budget is not changed later"
+                    f"use a budget_fraction of it), because a declared budget cannot be changed"
                 )
                 raise InputError.from_text(f"budget {name!r}", text)
 
@@ -126,10 +127,11 @@ class Account:
         """
         costs = self._moment_costs(claim, series)
 
-        def run_transaction(connection: Connection) -> Written[tuple[Entry | InsufficientBudgetError, bool]]:
-            charged, written = self._charge_claim(connection, claim, series, costs)
-            if written is not None:
-                return (charged, True), written
+        def run_transaction(connection: Connection) -> WriteResult[tuple[Entry | InsufficientBudgetError, bool]]:
+            # ``charged`` is an entry or a refusal; ``new_entry`` is None if the key was charged before.
+            charged, new_entry = self._charge_claim(connection, claim, series, costs)
+            if new_entry is not None:
+                return (charged, True), new_entry
             if not isinstance(charged, Entry) or self._reading_is_over(connection, charged):
                 return (charged, False), None
             now, state = self.book.next_entry_time(connection), self._state_in(connection).to_data()
@@ -153,7 +155,7 @@ class Account:
         """Reserve the budget of a whole series, or return its existing entry; raises as ``charge_release`` does."""
         costs = self._moment_costs(claim)
 
-        def run_transaction(connection: Connection) -> Outcome:
+        def run_transaction(connection: Connection) -> ChargeResult:
             found = self._existing_entry(connection, RESERVED, claim)
             if found is not None:
                 return found, None
@@ -229,7 +231,9 @@ class Account:
         charged = (entry for entry in reversed(entries) if entry.kind == CHARGED)
         return [entry for entry in charged if entry.key not in answered]
 
-    def _charge_claim(self, connection: Connection, claim: Claim, series: str | None, costs: dict[str, Any]) -> Outcome:
+    def _charge_claim(
+        self, connection: Connection, claim: Claim, series: str | None, costs: dict[str, Any]
+    ) -> ChargeResult:
         """Return the existing or new entry of a claim, or the refusal; and the entry that was written, or None."""
         claim = self._with_reserved_noise(connection, claim, series)
         found = self._existing_entry(connection, CHARGED, claim)
@@ -396,10 +400,11 @@ class Account:
 
 
 def _charge_fields(claim: Claim | SeriesClaim, time: str) -> dict[str, Any]:
+    # The ledger's names, which cannot change: the noise record is "recipe", and the guarantee "kept".
     noise_record = sha256_hex(claim.noise_record) if claim.noise_record else ""
     ratio = {} if claim.fraction is None else {"fraction": str(claim.fraction)}
     return {
-        "plan": claim.plan, "kept": claim.kept.to_data(), "recipe": noise_record,
+        "plan": claim.plan, "kept": claim.guarantee.to_data(), "recipe": noise_record,
         "audience": claim.audience, "time": time,
         **ratio,
     }  # fmt: skip
@@ -449,7 +454,7 @@ class Ledger:
         _check_limits(limits)
         body = {"identity": identity.to_data(), "limits": [limit.to_data() for limit in limits], "note": note}
 
-        def run_transaction(connection: Connection) -> Written[Entry]:
+        def run_transaction(connection: Connection) -> WriteResult[Entry]:
             found = chain.entry_by_key(connection, identity.name, DATASET, DATASET)
             if found is not None:
                 return found, None
@@ -478,15 +483,15 @@ class Ledger:
 
     def _warn_about_similar_datasets(self, identity: Identity) -> None:
         declared = (Account(self.book, entry).identity for entry in self.book.entries_of_kind(DATASET))
-        twins = [
+        similar_datasets = [
             repr(other.name) for other in declared if other.name != identity.name and other.is_similar_to(identity)
         ]
-        if twins:
+        if similar_datasets:
             warnings.warn(
                 LedgerWarning(
-                    f"the ledger already has {' and '.join(twins)}, with the same columns and privacy unit as the new "
-                    f"dataset {identity.name!r}; if they are about the same people, their privacy losses add up, and "
-                    f"no limit accounts for it: use one name, or write in the note why the people are different"
+                    f"the ledger already has {' and '.join(similar_datasets)}, with the same columns and privacy unit "
+                    f"as the new dataset {identity.name!r}; if they are about the same people, their privacy losses "
+                    f"add up, and no limit accounts for it: use one name, or write in the note why the people are different"
                 ),
                 stacklevel=3,
             )

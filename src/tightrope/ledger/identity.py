@@ -120,19 +120,19 @@ class Identity:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """One release that meets the guarantee ``kept``. Under one ``key`` a plan is charged once, even if it is retried.
+    """One release that meets ``guarantee``. Under one ``key`` a plan is charged once, even if it is retried.
 
     ``plan`` is the digest of the whole plan: a key cannot be used for another plan. ``noise_record`` is the noise as
     data (``ledger.noise_record``), from which ``check`` computes the guarantee again; empty without noise data.
     ``audience``: who sees the answers, None if they are public. ``questions`` is the digest without the noise:
     ``plan`` also covers figures that floating-point rounding can change from one machine to another.
-    ``fraction``: the fraction of the whole budget that is charged if it is not a decimal, such as 1/3; ``kept`` is
+    ``fraction``: the fraction of the whole budget that is charged if it is not a decimal, such as 1/3; ``guarantee`` is
     rounded down from it.
     """
 
     key: str
     plan: str
-    kept: Budget
+    guarantee: Budget
     noise_record: str = ""
     audience: str | None = None
     questions: str = ""
@@ -144,14 +144,14 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class SeriesClaim:
-    """``times`` releases of one plan, declared together; composed exactly, they meet ``kept``.
+    """``times`` releases of one plan, declared together; composed exactly, they meet ``guarantee``.
 
     ``description`` is the plan in words, with which a refusal says how another plan differs.
     """
 
     key: str
     plan: str
-    kept: Budget
+    guarantee: Budget
     times: int
     noise_record: str
     audience: str | None = None

@@ -340,8 +340,8 @@ def _ledger_table_facts(connection: Connection) -> list[tuple[str, str, str, str
 
 
 Result = TypeVar("Result")
-Written = tuple[Result, Entry | None]
-"""What a writing transaction returns: its result, and the last entry that it wrote, if any."""
+WriteResult = tuple[Result, Entry | None]
+"""The result of a writing transaction, and the last entry that it wrote; None if it wrote none."""
 MAX_TRIES, PAUSE_SECONDS = 12, 0.5
 """Number of tries of a transaction after lost connections, and the pause between them: a server may restart."""
 
@@ -418,14 +418,14 @@ class EntryBook:
 
         return _retry_lost_connection(run_once)
 
-    def write_entry(self, work: Callable[[Connection], Written[Result]]) -> Result:
+    def write_entry(self, work: Callable[[Connection], WriteResult[Result]]) -> Result:
         """Run ``work`` without other writers and return its result; what it wrote is on disk when this returns.
 
         ``work`` returns its result and the last entry that it wrote. It must be idempotent: it is retried
         if the connection is lost before the outcome is confirmed.
         """
 
-        def run_once() -> Written[Result]:
+        def run_once() -> WriteResult[Result]:
             with self._store.writing_transaction() as connection:
                 refuse_altered_tables(connection, self._store)
                 self._refuse_older_copy(connection)

@@ -108,14 +108,15 @@ class NoiseSearch:
 
     @property
     def adds_one_count(self) -> bool:
-        """Whether a person adds one to one of these vectors of counts, all of one size, and a point implies δ."""
+        """Whether a person adds one to one of these vectors of counts, all of one size, limited by the points alone."""
         specs = all_noise_specs(self.groups)
         sets = by_alternative(self.groups, [group.noise_specs for group in self.groups])
         is_one_vector = len(sets) == 1 and all(len(member) == len(member[0]) == 1 for member in sets[0])
         is_alike = all(spec.whole_rows and spec.eighths == specs[0].eighths for spec in specs)
         requirement, *_ = noise_requirements(self.groups, 1.0, self.private_delta)
-        implies_delta = min(delta for _, delta in self.private_points) <= self.private_delta
-        return is_one_vector and is_alike and requirement.part_rows == (1,) and implies_delta
+        # The stated δ limits the mass at infinity, which is at most the δ of every point.
+        delta_is_implied = min(delta for _, delta in self.private_points) <= self.private_delta
+        return is_one_vector and is_alike and requirement.part_rows == (1,) and delta_is_implied
 
     @property
     def usable_families(self) -> list[NoiseFamily]:
@@ -136,7 +137,7 @@ class NoiseSearch:
 
     @property
     def loss_scale(self) -> float:
-        """The scale of the losses: the largest ε of the budget, or more if δ is so large that larger losses matter.
+        """The scale of the losses: the largest ε of the budget, or more if losses above ε contribute to a large δ.
 
         For a total variation alone it is the ε that Gaussian noise would have.
         """
@@ -222,15 +223,15 @@ class NoiseSearch:
     def _size_excess(self, families: Sequence[NoiseFamily], size: float, resolution: int) -> float:
         """Return the largest excess over the budget at this size; at most 0 if it meets the budget."""
         weights = self._family_weights(families, size)
-        fast_losses = cache(lambda one: None if isinstance(one, BoxWeights) else CoarseLosses.from_weights(one))
+        coarse_losses = cache(lambda one: None if isinstance(one, BoxWeights) else CoarseLosses.from_weights(one))
         losses: list[ShiftLoss] = []
-        for listed, group in zip(weights, self._groups_of_vectors, strict=True):
-            fast = fast_losses(listed) if group.bounds_splits else None
-            losses.append(listed.shift_loss_cells if fast is None else fast.loss_cells)
+        for vector_weights, group in zip(weights, self._groups_of_vectors, strict=True):
+            coarse = coarse_losses(vector_weights) if group.bounds_splits else None
+            losses.append(vector_weights.shift_loss_cells if coarse is None else coarse.loss_cells)
         return self._largest_excess(self._total_loss(losses, size, resolution))
 
     def _total_loss(self, losses: Sequence[ShiftLoss], size: float, resolution: int) -> LossPMF:
-        shifts = [need.shift for need in noise_requirements(self.groups, size, self.private_delta)]
+        shifts = [requirement.shift for requirement in noise_requirements(self.groups, size, self.private_delta)]
         return worst_split_loss(
             self.groups, losses, shifts, self.loss_lattice(size, resolution), fullest=self.only_fullest_split
         )
@@ -255,14 +256,16 @@ class NoiseSearch:
         """Return the weights of each vector's noise; equal vectors share one object."""
 
         @cache
-        def build_weights(family: NoiseFamily, relative_size: float, need: NoiseRequirement, dimension: int) -> Weights:
-            listed = family.float_weights(size * relative_size, need)
-            return listed if dimension == 1 else BoxWeights.from_weights(listed, dimension)
+        def build_weights(
+            family: NoiseFamily, relative_size: float, requirement: NoiseRequirement, dimension: int
+        ) -> Weights:
+            weights = family.float_weights(size * relative_size, requirement)
+            return weights if dimension == 1 else BoxWeights.from_weights(weights, dimension)
 
         specs, requirements = all_noise_specs(self.groups), noise_requirements(self.groups, size, self.private_delta)
         return [
-            build_weights(family, spec.noise_size, need, spec.dimension)
-            for family, spec, need in zip(families, specs, requirements, strict=True)
+            build_weights(family, spec.noise_size, requirement, spec.dimension)
+            for family, spec, requirement in zip(families, specs, requirements, strict=True)
         ]
 
     def total_error(self, families: Sequence[NoiseFamily], size: float) -> float:
@@ -270,7 +273,7 @@ class NoiseSearch:
         if not math.isfinite(size):
             return math.inf
         errors = []
-        for weights, spec, need in zip(
+        for weights, spec, requirement in zip(
             self._family_weights(families, size),
             all_noise_specs(self.groups),
             noise_requirements(self.groups, size, self.private_delta),
@@ -279,7 +282,7 @@ class NoiseSearch:
             # Noise for real-valued sums is a table stretched to a scale (``scaled_noise``): in units of that scale,
             # Y + U₁ − U₂ with Y from the table. Its mean absolute value given Y = x is |x|, but 1/3 for x = 0.
             mean_absolute = weights.mean_absolute + (0.0 if spec.whole_rows else weights.zero_probability / 3)
-            errors.append(mean_absolute / need.shift / spec.requested_size * spec.dimension)
+            errors.append(mean_absolute / requirement.shift / spec.requested_size * spec.dimension)
         return math.fsum(errors)
 
     def certify_tables(
@@ -322,10 +325,10 @@ class NoiseSearch:
         chosen = iter(zip(families, tables, noise_requirements(self.groups, size, self.private_delta), strict=True))
         return tuple(
             tuple(
-                SelectedNoise(spend, family.name, need.shift, table)
-                for spend, (family, table, need) in zip(unit.noise_specs, chosen, strict=False)
+                SelectedNoise(spec, family.name, requirement.shift, table)
+                for spec, (family, table, requirement) in zip(group.noise_specs, chosen, strict=False)
             )
-            for unit in self.groups
+            for group in self.groups
         )
 
 
@@ -346,17 +349,18 @@ SMALLER_EPSILONS = (36.0, 32.0, 28.0, 24.0, 20.0, 16.0, 12.0, 8.0)
 """Replacements, tried in this order, for a larger ε that no integer table can be shown to meet."""
 MAX_AVOIDABLE_NOISE = 0.01
 """If one bound for all splits may increase the noise by more than this, they are enumerated where possible."""
-HOPELESS_RATIO = 1.6
-"""If Gaussian noise is this much larger than the best, families between Gaussian and Laplace are skipped."""
+SKIP_RATIO = 1.6
+"""Families that need this many times the size of the best one so far are skipped (see ``allocate_noise``)."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class NoiseAllocation(Displayed):
-    """The selected noise by unit and vector, the total loss, and each family's error relative to the selected one's."""
+    """The selected noise by composition group and vector, the total loss, and the other families' relative errors."""
 
     selections: tuple[tuple[SelectedNoise, ...], ...]
     loss: PrivacyLoss
     alternatives: dict[str, float]
+    """The error of each family, and of other arrangements, divided by that of the selected one."""
     avoidable_noise: float | None = None
     """Upper bound on the fraction of the noise that could be saved if all splits were enumerated; None if they were."""
     loss_lattice: LossLattice | None = None
@@ -370,29 +374,29 @@ class NoiseAllocation(Displayed):
     family_name: str = ""
     """The joint name of the families."""
     normalized_size: float = math.inf
-    """The common size times the largest ε of the budget: nearly the same for other budgets."""
+    """The common size times the largest ε of the budget: divided by another ε, a first guess of the size for it."""
 
     def text_summary(self) -> Summary:
         """Return the noise of each vector."""
         rows: list[tuple[Shown, ...]] = [
             (selected.noise_spec.statistic, selected.family_name, Rounded(selected.table.mean_absolute, "up"))
-            for unit in self.selections
-            for selected in unit
+            for group in self.selections
+            for selected in group
         ]
         return Summary(self.family_name, (), ("statistic", "noise", "expected absolute error in steps"), rows)
 
 
 def allocate_noise(
-    units: Sequence[CompositionGroup], budget: Budget, *, compare: bool = True, like: NoiseAllocation | None = None
+    groups: Sequence[CompositionGroup], budget: Budget, *, compare: bool = True, like: NoiseAllocation | None = None
 ) -> NoiseAllocation:
     """Return the smallest noise for which the exact composed loss meets every point of the budget.
 
     All vectors get the same family at the least common size; vectors that need bounded noise get a bounded family. The
-    selected family has the least sum of E|X| divided by the relative sizes. The privacy profile of a unit is bounded by
-    the pointwise maximum over all splits of one person's rows; units compose with **parameters fixed in advance**.
+    selected family has the least sum of E|X| divided by the relative sizes. The privacy profile of a group is bounded
+    by the pointwise maximum over all splits of one person's rows; groups compose with **parameters fixed in advance**.
     Neighbors: add or remove one person.
 
-    - ``compare=False`` skips families that need ``HOPELESS_RATIO`` times the size of another one: they are then missing
+    - ``compare=False`` skips families that need ``SKIP_RATIO`` times the size of another one: they are then missing
       in ``alternatives``.
     - ``like``, an allocation for another budget, restricts the search to its families: much faster.
 
@@ -400,7 +404,7 @@ def allocate_noise(
     no size meets the budget. ε above ``MOST_EPSILON`` is replaced by it. If no integer table can be shown to meet a
     large ε, the next smaller one in ``SMALLER_EPSILONS`` replaces it; the certificate states the realized guarantee.
     """
-    groups = tuple(units)
+    groups = tuple(groups)
     fast_groups = tuple(group.with_fast_bound() for group in groups)
     if fast_groups == groups:
         return _allocate_groups(groups, budget, compare=compare, like=like)
@@ -452,14 +456,14 @@ def _family_trials(search: NoiseSearch, *, compare: bool) -> list[FamilyTrial]:
     variants = [v for family in search.usable_families if family not in shaped for v in family.plan_variants]
     # After the families, the selected one is certified.
     for variant in with_progress(variants, after=len(shaped) + 1):
-        # Without ``compare`` the size of a hopeless family is not searched.
+        # Without ``compare`` the size of a family that is clearly worse is not searched.
         least = min((trial.size for trial in trials), default=math.inf)
-        is_hopeless = (
+        is_skipped = (
             not compare
             and math.isfinite(least)
-            and not search.meets_budget_coarsely(_families_by_spec(search, variant), HOPELESS_RATIO * least)
+            and not search.meets_budget_coarsely(_families_by_spec(search, variant), SKIP_RATIO * least)
         )
-        trials.append(FamilyTrial(variant.name) if is_hopeless else _size_family(search, variant))
+        trials.append(FamilyTrial(variant.name) if is_skipped else _size_family(search, variant))
     return trials + [
         _best_shape_trial(search, family, trials) for family in with_progress(shaped, before=len(variants), after=1)
     ]
@@ -477,14 +481,23 @@ def _least_error_trial(search: NoiseSearch, trials: Sequence[FamilyTrial]) -> No
     selections, loss, window = search.certify_tables(best.families, best.size)
     by_error = sorted(trials, key=lambda trial: -trial.total_error)
     relative = {t.family_name: t.total_error / best.total_error for t in by_error if math.isfinite(t.total_error)}
-    selected = best.total_error, best.families, best.family_name, best.size * search.loss_scale
     # How much smaller the noise could be if all splits were enumerated: the fullest split alone needs this size.
-    if all(unit.composes_every_split for unit in search.groups):
+    if all(group.composes_every_split for group in search.groups):
         avoidable_noise = None
     else:
         lower_bound = replace(search, only_fullest_split=True).least_size(best.families, best.size)
         avoidable_noise = max(0.0, 1 - lower_bound / best.size) if math.isfinite(lower_bound) else 1.0
-    return NoiseAllocation(selections, loss, relative, avoidable_noise, window, False, *selected)
+    return NoiseAllocation(
+        selections,
+        loss,
+        alternatives=relative,
+        avoidable_noise=avoidable_noise,
+        loss_lattice=window,
+        total_error=best.total_error,
+        families=best.families,
+        family_name=best.family_name,
+        normalized_size=best.size * search.loss_scale,
+    )
 
 
 def _closed_form_optimum(search: NoiseSearch) -> NoiseAllocation | None:
@@ -518,10 +531,10 @@ class FamilyTrial:
 
 
 def _best_shape_trial(search: NoiseSearch, family: ShapedFamily, trials: Sequence[FamilyTrial]) -> FamilyTrial:
-    """Return the trial of the family's best shape; its error is ∞ if ``neighbor_family`` is hopeless."""
+    """Return the trial of the family's best shape; its error is ∞ if ``neighbor_family`` is skipped."""
     least = min(trials, key=lambda trial: trial.total_error)
     errors = {trial.family_name: trial.total_error for trial in trials}
-    if not errors.get(family.neighbor_family, least.total_error) < HOPELESS_RATIO * least.total_error:
+    if not errors.get(family.neighbor_family, least.total_error) < SKIP_RATIO * least.total_error:
         return FamilyTrial(family.name)
     shape_trials: list[FamilyTrial] = []
 

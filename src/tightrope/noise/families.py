@@ -105,7 +105,7 @@ class NoiseFamily(ABC):
     used_in_plans: ClassVar[bool] = True
     """True if plans of several queries try this family."""
     hides_many_rows: ClassVar[bool] = True
-    """False if the family is hopeless where one person's rows are too many to compose each of their splits."""
+    """False if the family needs far more noise where a person's rows are too many to compose each of their splits."""
     smallest_shift: ClassVar[int] = 1
     """Smallest shift at which the family differs from the others: at smaller ones it is not tried."""
     max_releases: ClassVar[int | None] = None

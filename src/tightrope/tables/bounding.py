@@ -19,10 +19,10 @@ from operator import add, and_, or_
 from typing import TYPE_CHECKING
 
 from tightrope.errors import SchemaError
-from tightrope.tables.backends.column_types import DIGEST, is_wide, person_identity, shorten_texts, to_comparable
+from tightrope.tables.backends.column_types import DIGEST_LENGTH, is_wide, person_identity, shorten_texts, to_comparable
 from tightrope.tables.engine_calls import load_library
 from tightrope.tables.expressions.expression import Term, engine_column, term_columns, term_facts
-from tightrope.tables.expressions.leaves import PERSON_VALUE, PersonValue, double_literal
+from tightrope.tables.expressions.leaves import PERSON_VALUE_COLUMN, PersonValue, double_literal
 from tightrope.tables.expressions.tree import SourceRows
 from tightrope.tables.group_keys import GivenKeys, resolve_given_keys
 from tightrope.tables.request import (
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     import ibis.expr.datatypes as dt
     import ibis.expr.types as ir
 
-WIDE_TOTAL = "decimal(38, 0)"
+WIDE_TYPE = "decimal(38, 0)"
 """The type of all totals, 128 bits: a width chosen by the number of rows would reveal that number."""
 MAX_PERSON_STEPS = 2**50
 """Largest magnitude, in steps of the fixed-point grid, of a person's sum and of each value in it: exact in doubles."""
@@ -200,21 +200,22 @@ def person_rows(source: SourceRows, value: PersonValue, columns: Mapping[str, ir
 
     Sums are of integers: exact in any order, so that all engines get the same number.
     """
-    ibis, part = load_library("ibis"), None if value.part is None else engine_column(value.part, source)
-    fixed = FixedPoint(
+    ibis = load_library("ibis")
+    row_value = None if value.part is None else engine_column(value.part, source)
+    grid = FixedPoint(
         -MAX_PERSON_STEPS * float(value.step), MAX_PERSON_STEPS * float(value.step), Decimal(value.step), 0
     )
-    if part is None:
+    if row_value is None:
         contribution = ibis.literal(1, "int8")
     elif value.aggregate == "sum":
-        usable = part.notnull() & ~part.isnan() if part.type().is_floating() else part.notnull()
-        units = fixed_point_units(part.cast("float64"), fixed)
+        has_value = row_value.notnull() & ~row_value.isnan() if row_value.type().is_floating() else row_value.notnull()
+        steps = fixed_point_units(row_value.cast("float64"), grid)
         contribution = ibis.ifelse(
-            usable, units.cast(WIDE_TOTAL) if wide else units, ibis.null(WIDE_TOTAL if wide else "int64")
+            has_value, steps.cast(WIDE_TYPE) if wide else steps, ibis.null(WIDE_TYPE if wide else "int64")
         )
     else:
-        is_true = ibis.ifelse(part, ibis.literal(1, "int8"), ibis.literal(0, "int8"))
-        contribution = ibis.ifelse(part.notnull(), is_true, ibis.null("int8"))
+        is_true = ibis.ifelse(row_value, ibis.literal(1, "int8"), ibis.literal(0, "int8"))
+        contribution = ibis.ifelse(row_value.notnull(), is_true, ibis.null("int8"))
     rows = source.table.select(**columns, contribution=contribution)
     rows = rows.filter(rows["person"].notnull())
     if value.aggregate == "any":
@@ -225,7 +226,7 @@ def person_rows(source: SourceRows, value: PersonValue, columns: Mapping[str, ir
         total = rows["contribution"].sum()
         clamped = ibis.least(ibis.greatest(total, -MAX_PERSON_STEPS), MAX_PERSON_STEPS)
         summary = clamped.cast("int64").cast("float64") * double_literal(float(value.step))
-    return rows.group_by(list(columns)).agg(**{PERSON_VALUE: summary})
+    return rows.group_by(list(columns)).agg(**{PERSON_VALUE_COLUMN: summary})
 
 
 def filter_source(source: SourceRows, request: Request) -> SourceRows:
@@ -246,8 +247,8 @@ def totals_by_group(rows: ProjectedRows, request: Request) -> ir.Table:
             total = table[f"value{index}"].count()
         else:
             total = table[f"value{index}"].sum().fill_null(0)
-        sums[f"total{index}"] = total.cast(WIDE_TOTAL)
-    sums["rows"] = table.count().cast(WIDE_TOTAL)
+        sums[f"total{index}"] = total.cast(WIDE_TYPE)
+    sums["rows"] = table.count().cast(WIDE_TYPE)
     return table.group_by(list(rows.keys)).agg(**sums) if rows.keys else table.agg(**sums)
 
 
@@ -262,7 +263,7 @@ def texts_with_digests(source: SourceRows, term: Term, digests: Sequence[str]) -
     Rows are joined with the digests before they are grouped, so that texts of other rows are not kept in memory.
     """
     all_texts = source.table.select(text=to_comparable(engine_column(term, source)))
-    long_texts = all_texts.filter(all_texts["text"].length() >= DIGEST)
+    long_texts = all_texts.filter(all_texts["text"].length() >= DIGEST_LENGTH)
     with_digests = long_texts.select(digest=long_texts["text"].hexdigest("sha256"), text=long_texts["text"])
     wanted = load_library("ibis").memtable(load_library("pyarrow").table({"digest": list(digests)}))
     matches = with_digests.semi_join(wanted, "digest")
@@ -279,7 +280,7 @@ def _contribution_columns(source: SourceRows, request: Request, wide: bool) -> d
     if not wide:
         return values
     counted_values = distinct_value_names(request)
-    return {name: value if name in counted_values else value.cast(WIDE_TOTAL) for name, value in values.items()}
+    return {name: value if name in counted_values else value.cast(WIDE_TYPE) for name, value in values.items()}
 
 
 def distinct_value_names(request: Request) -> tuple[str, ...]:
@@ -306,7 +307,10 @@ def _row_contribution(source: SourceRows, measure: Measure) -> ir.Column:
 
 
 def fixed_point_units(x: ir.Column, fixed_point: FixedPoint) -> ir.Column:
-    """Compute ``FixedPoint.to_units`` in the engine. For NaN the result is meaningless, but not an error."""
+    """Compute ``FixedPoint.to_units`` in the engine.
+
+    For NaN the result is an arbitrary number, not an error: callers replace it with NULL.
+    """
     step = double_literal(float(fixed_point.step))
     return ((clamp_column(x, fixed_point) / step) + 0.5).floor().cast("int64") - fixed_point.center
 
@@ -330,11 +334,11 @@ def clamp_column(x: ir.Column, fixed_point: FixedPoint | Factor) -> ir.Column:
 def persons_over_bound(rows: ProjectedRows, bounds: ContributionBounds) -> ir.Table:
     """Return the persons (column ``person``) who exceed a bound.
 
-    If ``row_bound_decides``, rows are counted by person. Otherwise they are counted by person and group, and these
-    counts, which are fewer, are combined by person. Either way the rows are read once.
+    If ``max_rows_implies_other_bounds``, rows are counted by person. Otherwise they are counted by person and group,
+    and these counts, which are fewer, are combined by person. Either way the rows are read once.
     """
     table = rows.table
-    if row_bound_decides(bounds, grouped=bool(rows.keys)):
+    if max_rows_implies_other_bounds(bounds, grouped=bool(rows.keys)):
         counts = table.group_by("person").agg(rows=table.count())
         return counts.filter(counts["rows"] > bounds.max_rows).select("person")
     by_group = table.group_by(["person", *rows.keys]).agg(rows=table.count())
@@ -349,8 +353,8 @@ def persons_over_bound(rows: ProjectedRows, bounds: ContributionBounds) -> ir.Ta
     return counts.filter(reduce(or_, exceeded)).select("person")
 
 
-def row_bound_decides(bounds: ContributionBounds, *, grouped: bool) -> bool:
-    """Return whether the bound on all rows implies the other two, so that a person's number of rows decides."""
+def max_rows_implies_other_bounds(bounds: ContributionBounds, *, grouped: bool) -> bool:
+    """Return whether persons with at most ``max_rows`` rows meet the other two bounds as well."""
     return not (_limits_rows_in_group(bounds) or (grouped and bounds.max_groups < bounds.max_rows))
 
 
@@ -414,8 +418,9 @@ def group_order(table: ir.Table, rows: ProjectedRows) -> list[ir.Column]:
 def encode_columns(columns: Sequence[ir.Column]) -> ir.StringColumn:
     """Encode several values as one text, the same in every engine and different for different values of these types.
 
-    Each value marks its own end: an integer is ``digits,``, any other value ``length:text``, and NULL is ``n``. Engines
-    write floats differently, so a float is encoded as two integers; very large or very close floats may share them.
+    Each value marks its own end: an integer is ``digits,``, any other value ``length:text``, and NULL is ``n``, with
+    which neither digits nor a length begin: texts of different values differ, also after they are joined. Engines write
+    floats differently, so a float is encoded as two integers; very large or very close floats may share them.
     """
     return reduce(add, map(_encode_column, columns))
 

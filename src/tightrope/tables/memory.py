@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tightrope.errors import InputError
-from tightrope.tables.backends.column_types import DIGEST
+from tightrope.tables.backends.column_types import DIGEST_LENGTH
 from tightrope.tables.bounding import used_columns
 from tightrope.tables.expressions.expression import Term, term_facts
 from tightrope.tables.expressions.tree import FIXED_SIZE_BYTES, MAX_TEXT_BYTES, ExpressionTree
@@ -19,7 +19,7 @@ from tightrope.tables.schema import Schema
 
 MAX_ROW_BYTES = 1_000_000
 """Most bytes that a row may take."""
-SHORT_TEXT_BYTES = FIXED_SIZE_BYTES + 4 * (DIGEST - 1)
+SHORT_TEXT_BYTES = FIXED_SIZE_BYTES + 4 * (DIGEST_LENGTH - 1)
 """Largest size of a text after ``shorten_texts``: 63 characters of four bytes, or a digest."""
 COPIES_WHILE_SORTING = 33
 """Number of copies of each value of a row while a person's rows are sorted.

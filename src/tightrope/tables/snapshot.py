@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from tightrope.errors import EngineError, InputError
 from tightrope.tables import bounding
-from tightrope.tables.backends.column_types import DIGEST, decode_key, person_identity
+from tightrope.tables.backends.column_types import DIGEST_LENGTH, decode_key, person_identity
 from tightrope.tables.backends.registry import backend_for
-from tightrope.tables.bounding import ProjectedRows, check_request, row_bound_decides
+from tightrope.tables.bounding import ProjectedRows, check_request, max_rows_implies_other_bounds
 from tightrope.tables.engine_calls import engine_call, load_library
 from tightrope.tables.expressions.expression import Term, engine_column, term_facts
 from tightrope.tables.expressions.tree import SourceRows
@@ -99,7 +99,7 @@ def share_rows(requests: Iterable[Request], schema: Schema) -> tuple[SharedRows,
     groups: dict[tuple[ContributionBounds, Term | None], list[SharedRows]] = {}
     for request in dict.fromkeys(requests):
         counts_rows = request.bounds.person_column is not None and not request.row_count_steps
-        if not (counts_rows and request.keeps_all_keys and _row_bound_decides(request)):
+        if not (counts_rows and request.keeps_all_keys and _max_rows_implies_other_bounds(request)):
             continue
         groups_of_rows = groups.setdefault((_row_bound_only(request.bounds), request.where), [])
         last = groups_of_rows[-1].members if groups_of_rows else ()
@@ -137,7 +137,7 @@ class OverBoundPersons:
         """Build for the requests for which a person's number of rows decides."""
         conditions: dict[ContributionBounds, Term | None] = {}
         for request in requests:
-            if request.bounds.person_column is None or not _row_bound_decides(request):
+            if request.bounds.person_column is None or not _max_rows_implies_other_bounds(request):
                 continue
             bounds = _row_bound_only(request.bounds)
             is_common = conditions.setdefault(bounds, request.where) == request.where
@@ -149,7 +149,7 @@ class OverBoundPersons:
     def find_persons(self, projected: ProjectedRows, request: Request) -> Iterator[ir.Table]:
         """Yield a table (column ``person``) of all persons who exceed a bound in these rows, and perhaps of others."""
         row_bound = _row_bound_only(request.bounds)
-        if row_bound not in self.conditions or not _row_bound_decides(request):
+        if row_bound not in self.conditions or not _max_rows_implies_other_bounds(request):
             with self._materialize_persons(self._persons_over_bound(projected, request.bounds)) as persons:
                 yield persons
             return
@@ -160,7 +160,7 @@ class OverBoundPersons:
         yield self._persons_by_bounds[row_bound]
 
     def _persons_over_bound(self, rows: ProjectedRows, bounds: ContributionBounds) -> ir.Table:
-        if row_bound_decides(bounds, grouped=bool(rows.keys)):
+        if max_rows_implies_other_bounds(bounds, grouped=bool(rows.keys)):
             persons = rows.table.select("person")
             frequent = backend_for(self.backend).drop_rare_persons(self.backend, persons, bounds.max_rows)
             rows = ProjectedRows(frequent, (), ())
@@ -227,9 +227,9 @@ class OverBoundPersons:
         return self._rows_by_requests[shared.members]
 
 
-def _row_bound_decides(request: Request) -> bool:
+def _max_rows_implies_other_bounds(request: Request) -> bool:
     """Return whether a person's number of rows, as they are in the table, decides who exceeds a bound."""
-    return request.person_value is None and row_bound_decides(request.bounds, grouped=bool(request.by))
+    return request.person_value is None and max_rows_implies_other_bounds(request.bounds, grouped=bool(request.by))
 
 
 def _row_bound_only(bounds: ContributionBounds) -> ContributionBounds:
@@ -253,7 +253,7 @@ def collect_totals(
         row_counts = projected.table.group_by("person").agg(own_rows=projected.table.count())
         reached = reduce(add, [(row_counts["own_rows"] >= step).cast("int64") for step in request.row_count_steps])
         with_step = row_counts.mutate(cell=reached)
-        person_count = with_step.count().cast(bounding.WIDE_TOTAL)
+        person_count = with_step.count().cast(bounding.WIDE_TYPE)
         summary = with_step.group_by("cell").agg(total0=person_count, rows=person_count)
         persons_by_cell = _fetch_totals(backend, summary, ProjectedRows(summary, ("cell",), ()))
         totals = [persons_by_cell.get((cell,), (0,))[0] for cell in range(1, len(request.row_count_steps) + 1)]
@@ -314,7 +314,7 @@ def _cells_of_table(counted: ProjectedRows, request: MarginalRequest, number: in
     for column in table:
         cell = cell * len(request.column_values[column]) + rows[counted.keys[column]].cast("int64")
     cells = rows.select(cell=cell.cast("int64"), total=rows["total0"])
-    sums = cells.group_by("cell").agg(total=cells["total"].sum().cast(bounding.WIDE_TOTAL))
+    sums = cells.group_by("cell").agg(total=cells["total"].sum().cast(bounding.WIDE_TYPE))
     return sums.select(part=ibis.literal(number, "int64"), cell=sums["cell"], total=sums["total"])
 
 
@@ -329,7 +329,7 @@ def _texts_by_digest(
     texts: list[dict[object, str]] = []
     for index, term in enumerate(request.by):
         entries = dict.fromkeys(key[index] for key in keys)
-        digests = tuple(entry for entry in entries if isinstance(entry, str) and len(entry) == DIGEST)
+        digests = tuple(entry for entry in entries if isinstance(entry, str) and len(entry) == DIGEST_LENGTH)
         if not digests:
             texts.append({})
             continue
@@ -354,7 +354,7 @@ def _compute_totals(
         dropped_values = None if dropped is None else bounding.with_value_key(dropped, name)
         pairs = _totals_without_dropped(bounding.with_value_key(projected, name), dropped_values, ROW_COUNT)
         used_pairs = pairs.filter(pairs["rows"] > 0)
-        value_count = used_pairs.count().cast(bounding.WIDE_TOTAL)
+        value_count = used_pairs.count().cast(bounding.WIDE_TYPE)
         groups = used_pairs.group_by(list(projected.keys)) if projected.keys else used_pairs
         counts = _fetch_totals(backend, groups.agg(total0=value_count, rows=value_count), projected)
         all_totals = {
@@ -372,9 +372,9 @@ def _totals_without_dropped(projected: ProjectedRows, dropped: ProjectedRows | N
     dropped_totals, keys = bounding.totals_by_group(dropped, request), projected.keys
     names = [name for name in totals.columns if name not in keys]
     key_columns = [dropped_totals[name].cast(totals[name].type()).name(name) for name in keys]  # Spark loses a scale
-    negated = [(-dropped_totals[name]).cast(bounding.WIDE_TOTAL).name(name) for name in names]
+    negated = [(-dropped_totals[name]).cast(bounding.WIDE_TYPE).name(name) for name in names]
     union = totals.select(*keys, *names).union(dropped_totals.select(*key_columns, *negated), distinct=False)
-    sums = {name: union[name].sum().cast(bounding.WIDE_TOTAL) for name in names}
+    sums = {name: union[name].sum().cast(bounding.WIDE_TYPE) for name in names}
     return union.group_by(list(keys)).agg(**sums) if keys else union.agg(**sums)
 
 

@@ -16,13 +16,13 @@ from flint import arb, fmpz
 
 from tightrope.verify.claims import (
     CONFIRMED,
-    OPEN,
+    NOT_CONFIRMED,
     REFUTED,
     BrokenError,
     Claim,
-    TooMuchError,
+    WorkLimitError,
     equality_claim,
-    is_settled,
+    needs_no_finer_grid,
     require_affordable,
     shortest_float_text,
     unchecked_claim,
@@ -427,7 +427,7 @@ class StatedAccount(NamedTuple):
                 runs.append((profile, step["count"]))
         if unknown:
             why = "not recomputed: no closed form is available"
-            return [*claims, Claim("steps", ", ".join(sorted(unknown)), why, OPEN)]
+            return [*claims, Claim("steps", ", ".join(sorted(unknown)), why, NOT_CONFIRMED)]
         merged = [(composed_gaussians_profile(tuple(gaussians)), 1)] if gaussians else []
         is_symmetric = all(step["poisson_rate"] is None and step["mechanism"] != "from_pair" for step in self.steps)
         directions = [merged + runs]
@@ -448,7 +448,7 @@ class StatedAccount(NamedTuple):
                     yield equality_claim(f"{path}.relative_width", row["relative_width"], width)
 
     def _refined_claims(self, directions: list[list[tuple[Profile, int]]]) -> list[Claim]:
-        """Return the claims of every bound, on finer grids while one is open or needs a tolerance."""
+        """Return the claims of every bound, on finer grids while one is not confirmed or needs a tolerance."""
         least = smallest_positive(*(row["delta"] for row in (*self.epsilons, *self.deltas)))
 
         def composed_curve(grid: Grid, runs: list[tuple[Profile, int]]) -> Curve:
@@ -461,14 +461,14 @@ class StatedAccount(NamedTuple):
                 lows, highs = (
                     [composed_curve(grid, runs) for runs in directions] for grid in build_grids(exponent, least)
                 )
-            except TooMuchError as problem:
-                return claims or [Claim("everything", "", str(problem), OPEN)]
+            except WorkLimitError as problem:
+                return claims or [Claim("everything", "", str(problem), NOT_CONFIRMED)]
             claims = [*self._bound_claims(lows, highs)]
             improvable = any(
-                claim.verdict == OPEN or claim.found.endswith(("times 1.01", "times 1.001")) for claim in claims
+                one.verdict == NOT_CONFIRMED or one.finding.endswith(("times 1.01", "times 1.001")) for one in claims
             )
             large = max(len(curve.values) for curve in highs) > MAX_CURVE_POINTS
-            if is_settled(claims) or large or not improvable:
+            if needs_no_finer_grid(claims) or large or not improvable:
                 break
         return claims
 

@@ -13,13 +13,13 @@ import flint
 from tightrope.verify.accounts import account_claims, training_claims
 from tightrope.verify.claims import (
     CONFIRMED,
-    OPEN,
+    NOT_CHECKED,
+    NOT_CONFIRMED,
     REFUTED,
-    UNCHECKED,
     BrokenError,
     Claim,
     ProcessorClock,
-    TooMuchError,
+    WorkLimitError,
     unchecked_claim,
     worst_verdict,
 )
@@ -33,7 +33,7 @@ from tightrope.verify.tables import with_own_tables
 
 PRECISION = 400
 """Binary digits of the interval arithmetic."""
-EXIT_CODES = {CONFIRMED: 0, REFUTED: 1, OPEN: 4}
+EXIT_CODES = {CONFIRMED: 0, REFUTED: 1, NOT_CONFIRMED: 4}
 """Exit codes; 2 for input that is not a Tightrope document."""
 DEFAULT_SECONDS = 15.0
 """Limit on the processor seconds for one document on a command line, unless another one is given."""
@@ -67,7 +67,7 @@ CLAIMS_BY_KIND: dict[str, Callable[[dict[str, Any]], list[Claim]]] = {
 def check_document(text: str, seconds: float = math.inf) -> list[Claim]:
     """Check every claim of a document; raises ``ValueError`` for input that is not a Tightrope document.
 
-    Claims that would exceed ``seconds`` of processor time are left open. With the default of the command line, any
+    Claims that would exceed ``seconds`` of processor time are not confirmed. With the default of the command line, any
     file is checked within a minute and a gigabyte of memory (docs/verify.md).
     """
     kind, data, other_names = parse_document(text)
@@ -77,10 +77,10 @@ def check_document(text: str, seconds: float = math.inf) -> list[Claim]:
         claims = [*CLAIMS_BY_KIND[kind](data)]
     except BrokenError as broken:
         return [Claim(kind, "", str(broken), REFUTED)]
-    except TooMuchError as problem:
-        return [Claim(kind, "", str(problem), OPEN)]
+    except WorkLimitError as problem:
+        return [Claim(kind, "", str(problem), NOT_CONFIRMED)]
     except MemoryError:
-        return [Claim(kind, "", "not computed: more memory needed than is available", OPEN)]
+        return [Claim(kind, "", "not computed: more memory needed than is available", NOT_CONFIRMED)]
     except (KeyError, TypeError, ArithmeticError, AttributeError, IndexError) as problem:
         raise ValueError(f"expected a {kind} as it was written: {type(problem).__name__} {problem}") from problem
     if other_names is not None:
@@ -102,9 +102,9 @@ def verdict_text(claims: list[Claim]) -> str:
     """Return one line per claim, and the verdict. Control characters of the document are escaped."""
     lines = []
     for claim in claims:
-        line = "  ".join((f"{claim.verdict:13}", claim.name, claim.stated, claim.found))
+        line = "  ".join((f"{claim.verdict:13}", claim.name, claim.stated, claim.finding))
         lines.append("".join(char if char.isprintable() else ascii(char)[1:-1] for char in line))
-    verdicts = CONFIRMED, REFUTED, OPEN, UNCHECKED
+    verdicts = CONFIRMED, REFUTED, NOT_CONFIRMED, NOT_CHECKED
     counts = {verdict: sum(claim.verdict == verdict for claim in claims) for verdict in verdicts}
     within_tolerance = sum(claim.confirms_nearly for claim in claims)
     parts = [f"{count} {verdict}" for verdict, count in counts.items() if count or verdict == CONFIRMED]

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeVar
 
 Item = TypeVar("Item")
 
-CONFIRMED, REFUTED, OPEN, UNCHECKED = "confirmed", "refuted", "not confirmed", "not checked"
+CONFIRMED, REFUTED, NOT_CONFIRMED, NOT_CHECKED = "confirmed", "refuted", "not confirmed", "not checked"
 BOUND_TOLERANCE, LOOSE_FRACTION = 1e-6, 1e-2
 """Relative tolerance of a stated bound, and how far a bound may exceed the truth before it is called loose."""
 TOLERANCE_STEPS = 1e-12, 1e-9, BOUND_TOLERANCE, 1e-5, 1e-4, 1e-3
@@ -27,8 +27,8 @@ class BrokenError(ValueError):
     """Parts of a document contradict each other."""
 
 
-class TooMuchError(ValueError):
-    """The work exceeds the limit for a single document; the claim is left open."""
+class WorkLimitError(ValueError):
+    """The work exceeds the limit for a single document; the claim is not confirmed."""
 
 
 class ProcessorClock:
@@ -44,9 +44,9 @@ class ProcessorClock:
 
 
 def require_time_left() -> None:
-    """Raise ``TooMuchError`` if the document has used its processor seconds."""
+    """Raise ``WorkLimitError`` if the document has used its processor seconds."""
     if time.process_time() - ProcessorClock.started_at > ProcessorClock.limit:
-        raise TooMuchError(
+        raise WorkLimitError(
             f"not computed: more than {ProcessorClock.limit:g} processor seconds of work (--seconds sets this limit)"
         )
 
@@ -60,9 +60,9 @@ def with_time_checks(items: Iterable[Item]) -> Iterator[Item]:
 
 
 def require_affordable(work: int, limit: int, unit: str) -> None:
-    """Raise ``TooMuchError`` if the work, in this unit, exceeds the limit."""
+    """Raise ``WorkLimitError`` if the work, in this unit, exceeds the limit."""
     if work > limit:
-        raise TooMuchError(f"not computed: more than {limit} {unit}")
+        raise WorkLimitError(f"not computed: more than {limit} {unit}")
 
 
 class Claim(NamedTuple):
@@ -70,13 +70,13 @@ class Claim(NamedTuple):
 
     name: str
     stated: str
-    found: str
+    finding: str
     verdict: str
 
     @property
     def confirms_nearly(self) -> bool:
         """True if the value was shown only up to a slightly larger bound than stated."""
-        return self.verdict == CONFIRMED and any(words in self.found for words in (CONFIRMED_TIMES, CONFIRMED_AT_PLUS))
+        return self.verdict == CONFIRMED and any(part in self.finding for part in (CONFIRMED_TIMES, CONFIRMED_AT_PLUS))
 
 
 def equality_claim(name: str, stated: object, recomputed: object) -> Claim:
@@ -95,38 +95,38 @@ def limit_claim(name: str, stated: object, limit: object, holds: bool) -> Claim:
 
 def unchecked_claim(name: str, why: str) -> Claim:
     """Return a claim that cannot be confirmed by computation, with the reason ``why``."""
-    return Claim(name, "", why, UNCHECKED)
+    return Claim(name, "", why, NOT_CHECKED)
 
 
 def upper_bound_claim(
     name: str, stated: Any, lower: Any, upper: Any, *, tight: bool = True, close: float = BOUND_TOLERANCE
 ) -> Claim:
-    """Check a stated upper bound: refuted below the exact value, open if the computed bound is above it.
+    """Check a stated upper bound of a value that was recomputed as an interval, ``lower`` to ``upper``.
 
-    A valid bound is confirmed; the finding states whether it is loose. A loose bound is left open if ``tight``: a main
-    number of a document follows from its tables, so that it or they may have been altered. ``close`` is the relative
-    tolerance of ``stated``.
+    Below the interval it is refuted, above it confirmed; but if ``tight``, a bound that is much too large is not: the
+    main numbers of a document follow from its tables, so a loose one suggests that it or the tables were changed.
+    Inside the interval it is confirmed only within the relative tolerance ``close`` of the upper end.
     """
     low, high, stated_text = lower.lower(), upper.upper(), f"<= {shortest_float_text(stated)}"
-    found = (
+    finding = (
         f"in [{shortest_float_text(low, -1)}, {shortest_float_text(high, 1)}], "
         f"{count_agreeing_digits(stated, high)} digits agree"
     )
     if stated < low:
-        return Claim(name, stated_text, f"{found}: the true value exceeds the stated bound", REFUTED)
+        return Claim(name, stated_text, f"{finding}: the true value exceeds the stated bound", REFUTED)
     if stated >= high:
         if stated * (1 - LOOSE_FRACTION) <= high + ZERO_ROUNDING:
-            return Claim(name, stated_text, found, CONFIRMED)
-        return Claim(name, stated_text, f"{found}: {LOOSER}", OPEN if tight else CONFIRMED)
+            return Claim(name, stated_text, finding, CONFIRMED)
+        return Claim(name, stated_text, f"{finding}: {LOOSER}", NOT_CONFIRMED if tight else CONFIRMED)
     if stated * (1 + close) >= high:
         factor = next(part for part in (*TOLERANCE_STEPS, close) if stated * (1 + part) >= high)
-        return Claim(name, stated_text, f"{found}: {CONFIRMED_TIMES} {1 + factor}", CONFIRMED)
-    return Claim(name, stated_text, f"{found}: the stated bound could not be shown", OPEN)
+        return Claim(name, stated_text, f"{finding}: {CONFIRMED_TIMES} {1 + factor}", CONFIRMED)
+    return Claim(name, stated_text, f"{finding}: the stated bound could not be shown", NOT_CONFIRMED)
 
 
-def is_settled(claims: list[Claim]) -> bool:
-    """Return whether a finer grid would be useless: a claim is refuted, or loose, and computed bounds only decrease."""
-    return any(claim.verdict == REFUTED or (claim.verdict == OPEN and LOOSER in claim.found) for claim in claims)
+def needs_no_finer_grid(claims: list[Claim]) -> bool:
+    """Return whether a finer grid cannot change the result: a claim is refuted or loose, and bounds only decrease."""
+    return any(one.verdict == REFUTED or (one.verdict == NOT_CONFIRMED and LOOSER in one.finding) for one in claims)
 
 
 def count_agreeing_digits(first: Any, second: Any) -> int:
@@ -143,10 +143,10 @@ def shortest_float_text(value: Any, direction: int = 0) -> str:
 
 
 def worst_verdict(claims: list[Claim]) -> str:
-    """Return the worst verdict; open if all are unchecked."""
+    """Return the worst verdict; not confirmed if no claim was checked."""
     verdicts = {claim.verdict for claim in claims}
     return (
-        next(verdict for verdict in (REFUTED, OPEN, CONFIRMED) if verdict in verdicts)
-        if verdicts - {UNCHECKED}
-        else OPEN
+        next(verdict for verdict in (REFUTED, NOT_CONFIRMED, CONFIRMED) if verdict in verdicts)
+        if verdicts - {NOT_CHECKED}
+        else NOT_CONFIRMED
     )

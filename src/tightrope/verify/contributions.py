@@ -16,7 +16,7 @@ from typing import Any
 
 from tightrope.verify.claims import (
     CONFIRMED,
-    OPEN,
+    NOT_CONFIRMED,
     REFUTED,
     Claim,
     equality_claim,
@@ -149,7 +149,7 @@ def _disjoint_condition_claims(mechanisms: Sequence[Mechanism], neighbors: Mecha
         )
         alternatives = [condition_alternatives(condition) for condition in with_time_checks(conditions)]
         if None in alternatives:
-            verdict = OPEN if all(conditions) else REFUTED  # without a condition, all rows are counted
+            verdict = NOT_CONFIRMED if all(conditions) else REFUTED  # without a condition, all rows are counted
             yield Claim(name, str(len(conditions)), "a condition that is missing or could not be read", verdict)
             continue
         overlapping = [
@@ -384,7 +384,7 @@ def _sensitivity_claims(name: str, mechanism: Mechanism) -> Iterator[Claim]:
         holds = size >= 1 and mechanism["column"] is not None and Decimal(mechanism["unit"]) > 0
         yield limit_claim(f"{name}.sensitivity_per_row: of a sum", "1", size, holds)
     else:
-        yield Claim(f"{name}.statistic", statistic, "an unknown statistic", OPEN)
+        yield Claim(f"{name}.statistic", statistic, "an unknown statistic", NOT_CONFIRMED)
 
 
 def disjoint_parts_claim(parts: Sequence[Mechanism]) -> tuple[str, str]:
@@ -412,7 +412,7 @@ def _disjoint_conditions(columns: Sequence[str], kinds: Sequence[str]) -> tuple[
     """Return the reason and the verdict on whether conditions exclude each other: < a, > b with b ≥ a, or missing."""
     conditions = [parse_condition(column, kind) for column, kind in zip(columns, kinds, strict=True)]
     if None in conditions:
-        return "conditions that could not be read", OPEN
+        return "conditions that could not be read", NOT_CONFIRMED
     by_kind = {kind: mechanism for kind, mechanism in zip(kinds, conditions, strict=True) if mechanism is not None}
     terms = {term for kind, (term, _) in by_kind.items() if kind != "missing"}
     term = next(iter(terms), "")

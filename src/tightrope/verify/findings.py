@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from tightrope.verify.claims import (
     CONFIRMED,
-    OPEN,
+    NOT_CONFIRMED,
     REFUTED,
     BrokenError,
     Claim,
@@ -63,7 +63,7 @@ def findings_claims(data: dict[str, Any]) -> list[Claim]:
         )
     claims.append(limit_claim("answered", data["answered"], data["reports"], data["answered"] <= data["reports"]))
     why = "the privacy loss of a report follows from the mechanism's whole table, which findings do not contain"
-    claims.append(Claim("privacy.epsilon", repr(privacy["epsilon"]), why, OPEN))
+    claims.append(Claim("privacy.epsilon", repr(privacy["epsilon"]), why, NOT_CONFIRMED))
     return [*claims, unchecked_claim("estimates, effort, confidence, title", "the results: not a privacy claim")]
 
 

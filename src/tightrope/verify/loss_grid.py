@@ -46,7 +46,7 @@ class Grid:
         self.upwards = self if up else Grid(step, bits, faint=faint)
 
     def charge_points(self, points: int) -> None:
-        """Raise ``TooMuchError`` for a distribution of too many points, or for too many on this grid in all."""
+        """Raise ``WorkLimitError`` for a distribution of too many points, or for too many on this grid in all."""
         require_time_left()
         self.spent += points
         require_affordable(points, MAX_GRID_POINTS, "grid points of a distribution")

@@ -13,7 +13,7 @@ from tightrope.verify.claims import (
     BOUND_TOLERANCE,
     CONFIRMED,
     LOOSE_FRACTION,
-    OPEN,
+    NOT_CONFIRMED,
     REFUTED,
     Claim,
     equality_claim,
@@ -49,7 +49,7 @@ def noise_claims(data: dict[str, Any]) -> list[Claim]:
     ]
     if data.get("table") is None:
         why = "the certificate contains no table (version 1, or real-valued noise)"
-        return [*claims, Claim("guarantee", str(data["guarantee"]), why, OPEN)]
+        return [*claims, Claim("guarantee", str(data["guarantee"]), why, NOT_CONFIRMED)]
     noise, shift = Noise(data["table"]), round(data["sensitivity"])
     if shift != data["sensitivity"] or shift < 1 or data["releases"] < 1:
         return [*claims, Claim("sensitivity", str(data["sensitivity"]), "not an integer", REFUTED)]
@@ -165,7 +165,7 @@ def _cost_bound_claims(data: dict[str, Any]) -> Iterator[Claim]:
     stated, proven = exact_interval(data["lower"]), bound.lower()
     stated_text, finding = f">= {shortest_float_text(stated)}", f"proven: >= {shortest_float_text(proven, -1)}"
     if stated * (1 - BOUND_TOLERANCE**1.5) > proven:
-        yield Claim("lower", stated_text, f"{finding}: the stated bound could not be shown", OPEN)
+        yield Claim("lower", stated_text, f"{finding}: the stated bound could not be shown", NOT_CONFIRMED)
     else:
         yield Claim("lower", stated_text, finding, REFUTED if stated < proven * (1 - LOOSE_FRACTION) else CONFIRMED)
 

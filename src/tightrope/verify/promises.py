@@ -14,13 +14,13 @@ from tightrope.verify.claims import (
     CONFIRMED,
     CONFIRMED_AT_PLUS,
     CONFIRMED_TIMES,
-    OPEN,
+    NOT_CONFIRMED,
     REFUTED,
     BrokenError,
     Claim,
-    TooMuchError,
+    WorkLimitError,
     equality_claim,
-    is_settled,
+    needs_no_finer_grid,
     unchecked_claim,
     upper_bound_claim,
 )
@@ -63,7 +63,7 @@ def refine_claims(
     judge: Callable[[Ends], list[Claim]],
     spacing: Fraction | None = None,
 ) -> list[Claim]:
-    """Return the claims that ``judge`` makes from a profile, on finer grids while one is open or needs a tolerance.
+    """Return the claims of ``judge`` from a profile, on finer grids while one is not confirmed or needs a tolerance.
 
     ``loss_on_grid`` returns the loss distribution on a grid. ``scales`` are the largest relevant ε, which determines
     the grid steps, and the smallest δ. ``spacing`` is a common divisor of all losses, if they have one: the grid steps
@@ -74,10 +74,11 @@ def refine_claims(
         grids = build_grids(exponent + count_halvings(scales[0]), scales[1], spacing)
         try:
             low, high = (Curve(grid, loss_on_grid(grid)) for grid in grids)
-        except TooMuchError as problem:
-            return claims or [Claim("everything", "", str(problem), OPEN)]
+        except WorkLimitError as problem:
+            return claims or [Claim("everything", "", str(problem), NOT_CONFIRMED)]
         claims = judge((low, high))
-        if is_settled(claims) or not any(claim.verdict == OPEN or CONFIRMED_TIMES in claim.found for claim in claims):
+        is_vague = any(one.verdict == NOT_CONFIRMED or CONFIRMED_TIMES in one.finding for one in claims)
+        if needs_no_finer_grid(claims) or not is_vague:
             break
     return claims
 
@@ -138,7 +139,7 @@ def release_claims(data: dict[str, Any]) -> list[Claim]:
                 "epsilon",
                 str(data["epsilon"]),
                 f"not computed: {composition_count} ways to distribute one person's rows",
-                OPEN,
+                NOT_CONFIRMED,
             ),
         ]
     deltas = [data["delta"], *data["profile"]["delta"]]
@@ -214,17 +215,17 @@ def _guarantee_claims(data: dict[str, Any], ends: Ends, largest: Any, *, tight: 
             return (
                 claim
                 if epsilon >= largest
-                else claim._replace(found=f"{claim.found}: {CONFIRMED_AT_PLUS} {EPSILON_TOLERANCE}")
+                else claim._replace(finding=f"{claim.finding}: {CONFIRMED_AT_PLUS} {EPSILON_TOLERANCE}")
             )
         claim = upper_bound_claim(name, exact_interval(stated), low.delta(epsilon), high.delta(epsilon), tight=tight)
-        if claim.verdict != OPEN:
+        if claim.verdict != NOT_CONFIRMED:
             return claim
         shifted_claim = upper_bound_claim(
             name, exact_interval(stated), low.delta(epsilon), high.delta(epsilon + EPSILON_TOLERANCE), tight=tight
         )
         return (
-            shifted_claim._replace(found=f"{shifted_claim.found}: {CONFIRMED_AT_PLUS} {EPSILON_TOLERANCE}")
-            if shifted_claim.verdict != OPEN
+            shifted_claim._replace(finding=f"{shifted_claim.finding}: {CONFIRMED_AT_PLUS} {EPSILON_TOLERANCE}")
+            if shifted_claim.verdict != NOT_CONFIRMED
             else claim
         )
 
@@ -235,7 +236,7 @@ def _guarantee_claims(data: dict[str, Any], ends: Ends, largest: Any, *, tight: 
         smaller_epsilon = exact_interval(data["epsilon_exact"]) * (1 - 0.01) - exact_interval(1e-9)
         is_loose = smaller_epsilon > 0 and high.delta(smaller_epsilon).upper() < exact_interval(delta)
         name = f"epsilon is no larger than needed: {data['epsilon']:.17g}"
-        yield Claim(name, str(data["epsilon"]), "<= 1.01 of the least", OPEN if is_loose else CONFIRMED)
+        yield Claim(name, str(data["epsilon"]), "<= 1.01 of the least", NOT_CONFIRMED if is_loose else CONFIRMED)
     yield delta_claim("total_variation: delta(0)", 0, data["total_variation_exact"], tight=tight)
     for number, (epsilon, allowed) in enumerate(data["budget"]["points"]):
         yield delta_claim(f"budget.points[{number}]: delta({epsilon})", epsilon, allowed)

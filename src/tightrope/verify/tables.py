@@ -27,7 +27,7 @@ RUN_OF_WEIGHTS = re.compile(r"(0|[1-9a-f][0-9a-f]{0,32})(?:\*([2-9]|[1-9][0-9]{1
 def unpack_weights(text: str) -> list[int]:
     """Return the weights of a text such as "a5*3 10": a5, a5, a5 and 10 in hexadecimal.
 
-    Raises ``BrokenError`` for another text, and ``TooMuchError`` for more than ``MAX_CELLS`` weights.
+    Raises ``BrokenError`` for another text, and ``WorkLimitError`` for more than ``MAX_CELLS`` weights.
     """
     weights: list[int] = []
     runs = text.split(" ", MAX_CELLS) if text else []

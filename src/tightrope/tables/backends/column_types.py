@@ -46,7 +46,7 @@ _ARROW_KINDS: tuple[tuple[str, Kind], ...] = (
 )
 MAX_DECIMAL_DIGITS = 38
 NANOSECONDS = 9
-DIGEST = 64
+DIGEST_LENGTH = 64
 """Characters of a digest: SHA-256 in hexadecimal digits. Shorter texts are not replaced by a digest."""
 
 
@@ -159,7 +159,7 @@ def shorten_texts(column: ir.Column) -> ir.Column:
     """
     if not column.type().is_string():
         return column
-    return load_library("ibis").ifelse(column.length() < DIGEST, column, column.hexdigest("sha256"))
+    return load_library("ibis").ifelse(column.length() < DIGEST_LENGTH, column, column.hexdigest("sha256"))
 
 
 def shorten_text(text: str) -> str:
@@ -168,7 +168,7 @@ def shorten_text(text: str) -> str:
     >>> shorten_text("Oslo"), shorten_text("x" * 64)[:8]
     ('Oslo', '7ce10097')
     """
-    return text if len(text) < DIGEST else hashlib.sha256(text.encode()).hexdigest()
+    return text if len(text) < DIGEST_LENGTH else hashlib.sha256(text.encode()).hexdigest()
 
 
 def person_identity(column: ir.Column) -> ir.Column:

@@ -229,7 +229,7 @@ def _short_value(value: object) -> object:
 
 # The value of a person, computed from all of their rows: see ``tables.bounding.person_rows``.
 
-PERSON_VALUE = "person_value"
+PERSON_VALUE_COLUMN = "person_value"
 """The name of the column with the values of persons, in a table with one row per person and group."""
 PersonAggregate = Literal["count", "sum", "any"]
 
@@ -276,7 +276,7 @@ class PersonValue(ExpressionTree):
 
     def to_engine_column(self, rows: SourceRows) -> ir.Column:
         """Return the column of a table with one row per person and group."""
-        return rows.table[PERSON_VALUE]
+        return rows.table[PERSON_VALUE_COLUMN]
 
 
 def find_person_value(term: str | ExpressionTree | None) -> PersonValue | None:
