@@ -13,7 +13,7 @@ import typer
 from tightrope.cli.options import AsJson, PlanPath
 from tightrope.cli.output import echo_heading, echo_lines, print_json, print_table, show_spinner
 from tightrope.documents.escaping import escape_control_chars
-from tightrope.documents.numbers import DOWN, UP, significant_text, terminal_text
+from tightrope.documents.numbers import DOWN, MISSING, UP, significant_text, terminal_text
 from tightrope.documents.plan_ledger import LedgerPlace, read_ledger_place
 from tightrope.errors import InputError, LedgerError
 
@@ -198,23 +198,27 @@ def show_overview(view: Json) -> None:
     echo_heading(f"{escape_control_chars(view['dataset'])}: {counts}")
     echo_lines(whose_rows(identity, view["max_rows"]))
     echo_lines(*([f"Note: {escape_control_chars(view['note'])}"] if view["note"] else []))
-    # Of each limit, what is left: ε and δ, or nats of a log moment, the mass at infinite loss, and a comparison.
+    # What is left of each limit: ε and δ (of each point), or a log moment, which is described below the table.
     rows: list[list[str]] = []
+    by_moments: list[str] = []
     for limit in view["limits"]:
         name = f"{limit['slot']} ({limit['audience']})" if limit["audience"] else limit["slot"]
         if limit["rule"] == MOMENTS:
             fixed, left = limit["moments"], float(Fraction(limit["left"]))
             nats, mass = left * float(fixed["budget"]), left * float(fixed["infinite_mass"])
-            amount = (
-                f"{nats:.3g} nats at order {fixed['order']}, probability {mass:.2g} of infinite loss; under basic "
-                f"composition {limit['left_by_addition']} would be left"
+            epsilons = deltas = MISSING
+            by_moments.append(
+                f"{name}: left are {nats:.3g} nats of the log moment of order {fixed['order']}, and a probability of "
+                f"{mass:.2g} of infinite loss; under basic composition {limit['left_by_addition']} would be left"
             )
         else:
-            amount = "; ".join(f"{epsilon}, {_small_number_text(delta)}" for epsilon, delta in limit["points_left"])
+            epsilons = "; ".join(epsilon for epsilon, _ in limit["points_left"])
+            deltas = "; ".join(_small_number_text(delta) for _, delta in limit["points_left"])
         rule = "moments" if limit["rule"] == MOMENTS else "basic"
-        rows.append([name, rule, limit["spent"], limit["reserved"], limit["left"], amount])
-    columns = ["limit", "composition", "spent", "reserved for series", "left", "left as epsilon, delta"]
-    print_table(columns, rows, left=2, words=1)
+        rows.append([name, rule, limit["spent"], limit["reserved"], limit["left"], epsilons, deltas])
+    columns = ["limit", "composition", "spent", "reserved for series", "left", "epsilon left", "delta left"]
+    print_table(columns, rows, left=2)
+    echo_lines(*map(escape_control_chars, by_moments))
     timeline = view["timeline"]
     if timeline:
         echo_heading(f"The whole budget after each release: {SPENT} spent, {RESERVED} reserved, {LEFT} left")

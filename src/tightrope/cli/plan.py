@@ -48,8 +48,8 @@ Within = Annotated[
     list[str] | None,
     typer.Option(
         metavar="NAME=50",
-        help="Use the smallest budget for which the answer NAME has a 95 % margin of error of 50 (or of 5% of the "
-        "rows of a group, for counts).",
+        help="Use the smallest budget for which the answer NAME has a 95 % margin of error of 50. For counts also "
+        "NAME=5%, of the rows of each group.",
     ),
 ]
 Explain = Annotated[

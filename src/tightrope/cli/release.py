@@ -27,7 +27,7 @@ from tightrope.documents.document import to_json_text
 from tightrope.documents.escaping import escape_control_chars
 from tightrope.documents.numbers import UP, terminal_text
 from tightrope.documents.release import results_csv
-from tightrope.errors import NOTHING_SPENT, InsufficientBudgetError, OutputError
+from tightrope.errors import NOTHING_SPENT, InputError, InsufficientBudgetError, OutputError
 from tightrope.reporting import html
 from tightrope.reporting.wording import sentences
 from tightrope.reporting.wording.answers import Answer, extra_columns, printed_answer_row, shown_answers
@@ -102,7 +102,11 @@ def release(
 
         opened_file = load_plan_file(path)
         opened_folder = writable_folder(opened_file.folder if out is None else Path(out))
-        refuse_existing(opened_folder, FILES, replace=replace)
+        try:
+            refuse_existing(opened_folder, FILES, replace=replace)
+        except InputError:
+            _refuse_if_spent(opened_file, path, opened_folder, key)
+            raise
         html(PartialRelease())  # a report that cannot be made must fail before the charge
         file, folder = opened_file, opened_folder
         if dry_run:
@@ -134,6 +138,22 @@ def release(
         raise OutputError(f"standard output failed ({why}); {_complete_message(folder)}")
     except KeyboardInterrupt:  # outside of deferred signals: before the charge, or with the answers on disk
         raise Interrupted(f"interrupted; {_complete_message(folder)}" if plan.charged else NOTHING_SPENT) from None
+
+
+def _refuse_if_spent(file: PlanFile, path: str, folder: Path, key: str | None) -> None:
+    """Raise ``InputError`` for a folder with a release if ``--force`` would not help: no budget is left."""
+    from tightrope.ledger.limits import MAIN_LIMIT
+
+    account = file.find_account()
+    if account is None or key is not None or file.document.ledger.times is not None or account.unanswered_charges:
+        return
+    if account.current_state().balance_of(MAIN_LIMIT).fraction_left == 0:
+        text = (
+            f"{folder_text(folder)} already contains a release, and another one would be refused, also with --force: "
+            f"the whole privacy budget of this dataset is spent. To list releases and their keys: tightrope ledger "
+            f"history {path}. To write the answers of one again: tightrope release {path} --key KEY --out DIR"
+        )
+        raise InputError.from_text("output folder", text)
 
 
 def _run_dry(file: PlanFile, path: str, folder: Path, key: str | None, *, force: bool) -> None:
@@ -196,14 +216,13 @@ def _draw_and_keep(plan: Plan, file: PlanFile, files: ReservedFiles, got: Callab
 
 @contextmanager
 def _explained_refusals(path: str) -> Iterator[None]:
-    """Add to a refusal how to show the ledger, and how to write earlier answers again."""
+    """Add to a refusal how to write earlier answers again."""
     try:
         yield
     except InsufficientBudgetError as error:
         raise InsufficientBudgetError(
-            f"{error}. Commands: tightrope ledger show {path} (what was spent); "
-            f"tightrope ledger history {path} (keys); tightrope release {path} --key KEY --out DIR "
-            "(writes the answers with this key again)"
+            f"{error}. To list releases and their keys: tightrope ledger history {path}. "
+            f"To write the answers of one again: tightrope release {path} --key KEY --out DIR"
         ) from None
 
 
@@ -265,7 +284,7 @@ def _smaller_limits_line(result: ReleaseResult) -> list[str]:
         or (answer.by and answer.max_groups < neighbors.max_groups)  # an answer without groups counts as one group
         or (answer.by and answer.max_rows_per_group < neighbors.max_rows_per_group)
     ]
-    return [f"smaller limits apply to: {', '.join(names)} (see above)"] if names else []
+    return [f"answers with smaller limits, which their titles state: {', '.join(names)}"] if names else []
 
 
 def ledger_summary(certificate: ReleaseCertificate, entries_before: int) -> list[str]:

@@ -6,6 +6,7 @@ import math
 import numbers
 import re
 from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from decimal import MAX_EMAX, MIN_EMIN, ROUND_FLOOR, Context, Decimal, Inexact, InvalidOperation, Overflow, Underflow
 from fractions import Fraction
@@ -147,7 +148,7 @@ class Budget(Displayed):
         """
         exact_fraction, whole_points = decimal_fraction(fraction), self.checked_points
         if exact_fraction == 1:
-            return self
+            return copy(self)  # a session keeps its own budget, even if the given one is changed
         points = [
             (exact_decimal_product(epsilon, exact_fraction), exact_decimal_product(delta, exact_fraction))
             for epsilon, delta in whole_points

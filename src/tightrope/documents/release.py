@@ -299,6 +299,15 @@ class ComputationPart(Part, frozen=True, kw_only=True):
     rounding: str
 
 
+def limit_label(name: str) -> str:
+    """Return the name of a limit in a sentence; the limit ``total`` is the dataset's whole budget.
+
+    >>> limit_label("total"), limit_label("weekly")
+    ('the whole budget', "the limit 'weekly'")
+    """
+    return "the whole budget" if name == "total" else f"the limit {name!r}"
+
+
 class LimitLeft(Part, frozen=True, kw_only=True):
     """The part of one limit that was left after a release.
 
@@ -315,8 +324,8 @@ class LimitLeft(Part, frozen=True, kw_only=True):
     def limit_text(self) -> str:
         """Return the limit in words."""
         if self.rule == "basic":
-            return f"{self.left} of {self.name!r}"
-        return f"{self.left} of {self.name!r} by moments ({self.left_by_addition} under basic composition)"
+            return f"{self.left} of {limit_label(self.name)}"
+        return f"{self.left} of {limit_label(self.name)} by moments ({self.left_by_addition} under basic composition)"
 
 
 class LedgerEntry(Part, frozen=True, kw_only=True):

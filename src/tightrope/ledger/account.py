@@ -491,7 +491,8 @@ class Ledger:
                 LedgerWarning(
                     f"the ledger already has {' and '.join(similar_datasets)}, with the same columns and privacy unit "
                     f"as the new dataset {identity.name!r}; if they are about the same people, their privacy losses "
-                    f"add up, and no limit accounts for it: use one name, or write in the note why the people are different"
+                    f"add up, and no limit accounts for it: use one name, or write in the note why the people are "
+                    f"different"
                 ),
                 stacklevel=3,
             )

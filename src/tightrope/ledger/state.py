@@ -108,8 +108,8 @@ class SeriesProgress:
 
 REUSE_ADVICE = "Earlier answers are stored in the ledger, and computing with them costs nothing"
 SPENT_ADVICE = (
-    "What is spent stays spent: this budget allows no further answers from this dataset, now or later. "
-    f"{REUSE_ADVICE}. A table about other people is another dataset, with its own budget"
+    "This budget allows no further answers from this dataset, now or later; only a dataset about other people has a "
+    f"budget of its own. {REUSE_ADVICE}"
 )
 """What can still be done; a larger budget for the same people would be another, weaker guarantee."""
 
@@ -175,7 +175,7 @@ class State:
                 needed = "the whole" if cost == 1 else f"a fraction of {fraction_text(cost)} of the"
                 advice = SPENT_ADVICE
                 if name != MAIN_LIMIT:
-                    advice = f"What is spent of this limit stays spent. {REUSE_ADVICE}"
+                    advice = f"This limit allows no further answers. {REUSE_ADVICE}"
                 if slots[name] != name:
                     advice = f"This limit renews after {slots[name]!r}. {REUSE_ADVICE}"
                 if left > 0:

@@ -185,8 +185,8 @@ def _confirm_charge(attempt: ChargeAttempt, charged: dict[object, ChargeAttempt]
     advice = (
         f"Plan with budget_fraction={repr(left) if '/' in left else left} or less"
         if remaining > 0
-        else "What is spent stays spent: this budget allows no further answers from this table. Earlier answers can "
-        "be used in any computation at no cost. A new session about the same people would add to their privacy loss"
+        else "This budget allows no further answers from this table. Earlier answers can be used in any computation "
+        "at no cost. A new session about the same people would add to their privacy loss"
     )
     needed = "the whole" if attempt.share == 1 else f"a fraction of {fraction_text(attempt.share)} of the"
     raise InsufficientBudgetError(

@@ -27,7 +27,7 @@ from tightrope.documents.reader import (
     reword_key_errors,
     unknown_key_error,
 )
-from tightrope.documents.release import PublisherPart
+from tightrope.documents.release import PublisherPart, limit_label
 from tightrope.errors import InputError, LedgerError, PlanError, quoted_names, suggest_nearest
 from tightrope.queries import comparisons
 from tightrope.queries.options import ENTRIES
@@ -430,7 +430,7 @@ def forecast_release(file: PlanFile, plan: Plan, key: str | None = None) -> Ledg
         # The remaining part of every limit, in its latest period.
         from tightrope.ledger.overview import limit_overviews
 
-        budget_left = [f"{limit['left']} of {limit['slot']!r}" for limit in limit_overviews(account)]
+        budget_left = [f"{limit['left']} of {limit_label(limit['slot'])}" for limit in limit_overviews(account)]
         refusal: str | None = None
         verdict = []
         # For a series: its progress. Else: whether a release would be accepted now.

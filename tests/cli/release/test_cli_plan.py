@@ -22,7 +22,7 @@ def test_a_centered_sum_is_explained_where_it_is_first_printed(run, folder):
         file.write('\n[[question]]\nkind = "mean"\ncolumn = "age"\nbounds = [0, 100]\nname = "all_ages"\n')
     said = " ".join(run("plan", folder / "plan.toml").out.split())
     assert said.count("noise on the centered sum") == 2
-    assert said.count("centered sum (the sum of the differences from the middle of the range)") == 1
+    assert said.count("centered sum (the sum of the differences from the middle of the range; the mean is") == 1
     assert said.index("(the sum of the differences") < said.index("all_ages: ")
 
 

@@ -97,7 +97,7 @@ def test_a_dry_run_replaces_nothing_and_so_is_hindered_by_nothing(run, folder):
     assert (shown.code, shown.err) == (0, "")
     said = " ".join(shown.out.split())
     assert "There is already a release in" in said and "use --out DIR, or --force." in said
-    assert "Budget left: 0.5 of 'total'" in said and "To release:" in said
+    assert "Budget left: 0.5 of the whole budget" in said and "To release:" in said
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
     assert "already" not in run("release", folder / "plan.toml", "--dry-run", "--force").out
     again = " ".join(run("release", folder / "plan.toml", "--dry-run", "--key", "march", "--force").out.split())
@@ -159,9 +159,10 @@ def test_the_second_release_is_refused_and_says_what_is_left(run, folder):
     words = (
         "needs the whole privacy budget and 0 is left",
         "This attempt was not charged",
-        "tightrope ledger show",
+        "tightrope ledger history",
         "--key KEY",
     )
+    run("release", folder / "plan.toml").refused_with("contains a release", "also with --force", "--key KEY")
     for more in (["--force"], ["--out", folder / "elsewhere"]):
         run("release", folder / "plan.toml", *more).refused_with(*words, code=3)
     assert (folder / "result.json").read_text(encoding="utf-8") == before
@@ -177,7 +178,7 @@ def test_the_guarantee_names_the_answers_with_smaller_limits(run, folder):
     (folder / "plan.toml").write_text(text, encoding="utf-8")
     shown = run("release", folder / "plan.toml")
     assert shown.code == 0, shown.err
-    assert "smaller limits apply to: age, visited, twice (see above)" in " ".join(shown.out.split())
+    assert "answers with smaller limits, which their titles state: age, visited, twice" in " ".join(shown.out.split())
 
 
 def test_a_part_is_charged_each_time_until_nothing_is_left(run, folder):
@@ -201,7 +202,7 @@ def test_a_plan_whose_promise_or_person_changed_meanwhile_is_refused(run, folder
     assert run("release", folder / "plan.toml").code == 0
     text = (folder / "plan.toml").read_text(encoding="utf-8")
     (folder / "plan.toml").write_text(text.replace("epsilon = 1", "epsilon = 2"), encoding="utf-8")
-    run("release", folder / "plan.toml", "--out", folder / "other").refused_with("not changed later")
+    run("release", folder / "plan.toml", "--out", folder / "other").refused_with("cannot be changed")
     # Other bounds on a person's rows are a new charge on the same budget, which is spent.
     (folder / "plan.toml").write_text(text.replace("max_rows = 3", "max_rows = 4"), encoding="utf-8")
     refused = run("release", folder / "plan.toml", "--out", folder / "other")

@@ -38,7 +38,10 @@ MEAN_STATISTICS = {"sum", "usable values"}
 """The statistics of a mean; the sum is centered if an answer has both."""
 CENTERED_SUM = "centered sum"
 """The sum of a mean as displayed: of the values minus the middle of their range, which halves the sensitivity."""
-CENTERED_SUM_MEANING = "the sum of the differences from the middle of the range"
+CENTERED_SUM_MEANING = (
+    "the sum of the differences from the middle of the range; the mean is the middle plus this sum divided by the "
+    "number of values"
+)
 DIAGNOSTICS = {
     "below": "number of values of {} below the range",
     "above": "number of values of {} above the range",
@@ -134,7 +137,8 @@ def question_sentence(answer: Answer) -> str:
         origin = "The groups were discovered in the data; groups with too few rows are suppressed."
     elif groups and answer.discovered is not None:
         origin = (
-            "The groups were listed in the plan; a listed group without rows gets a value, too, which is pure noise."
+            "The groups were listed in the plan; a listed group without rows is shown, too, and its value is only "
+            "noise."
         )
     return f"{meaning_text(answer.meaning + each, answer.over)}. {origin}".strip()
 
@@ -211,12 +215,12 @@ def error_rows(answer: Answer) -> list[ErrorRow]:
 
 
 def error_text(error: float | None, suppressed: float | None) -> str:
-    """Return an error for a group size, rounded up; "–" if such a group is probably suppressed.
+    """Return an error for a group size, rounded up; "suppressed" if such a group probably is.
 
     >>> error_text(2.13, 0.01), error_text(2.13, 0.9), error_text(None, 0.0)
-    ('2.2', '–', '–')
+    ('2.2', 'suppressed', '–')
     """
-    return MISSING if (suppressed or 0.0) > PROBABLY else significant_text(error, 2, UP)
+    return "suppressed" if (suppressed or 0.0) > PROBABLY else significant_text(error, 2, UP)
 
 
 def missing_groups_text(answer: Answer) -> str:
