@@ -193,6 +193,10 @@ class CouplingDocument(Part, frozen=True, kw_only=True, omit_defaults=True):
         if sizes != expected_sizes or self.objective != "expected":
             expected = f"{expected_sizes}: weights of the groups, and potentials of their points; for the mean distance"
             raise InputError("common_part", sizes, expected, AGAIN)
+        learned = () if self.origin.learning is None else self.origin.learning.left
+        if not all(bound.total_variation >= self.common_part.delta for bound in learned):
+            expected = f"at least the delta {self.common_part.delta} of the common part"
+            raise InputError("left", min(bound.total_variation for bound in learned), expected, AGAIN)
 
     @property
     def largest_target_distance(self) -> Fraction:

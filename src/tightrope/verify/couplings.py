@@ -207,6 +207,9 @@ def common_part_claims(
     missing, delta = 1 - sum(map(min, target, *outputs)), float(part["delta"])
     name = "common_part.delta: mass that the output distributions do not share"
     yield limit_claim(name, float(missing), delta, missing <= min(Fraction(delta), Fraction(repr(delta))))
+    learning = data["origin"]["learning"]
+    left = [] if learning is None else [one["total_variation"] for one in learning["left"]]
+    yield equality_claim("origin: what is left includes delta", all(bound >= delta for bound in left), True)
     shapes = [len(part["weights"]), len(part["potentials"]), *map(len, part["potentials"])]
     yield equality_claim("common_part: sizes", shapes, [len(groups), len(groups), *(len(target) for _ in groups)])
     yield equality_claim("common_part.weights add up to 1", abs(math.fsum(part["weights"]) - 1) <= LOSS_TOLERANCE, True)

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tightrope.documents.coupling import Origin
-from tightrope.documents.document import to_json_text
+from tightrope.documents.coupling import Learning, Origin
+from tightrope.documents.document import Triple, plain_data, to_json_text
 from tightrope.errors import InputError
 from tightrope.randomness.bits import InsecureSeeded
 from tightrope.tables.labels import Axis
@@ -29,6 +29,8 @@ from tightrope.transport.guarantees.learned_distributions import learn_laws, one
 from tightrope.transport.guarantees.single_draws import approximate_knowledge
 from tightrope.transport.on_tables.saved import SavedCoupling
 from tightrope.transport.on_tables.supports import Cells
+from tightrope.verify.check import check_document
+from tightrope.verify.claims import REFUTED, worst_verdict
 
 DELTAS = st.sampled_from([1e-9, 1e-6, 0.01, 0.1, 0.4, 0.75, 1 - 1e-9])
 
@@ -217,6 +219,23 @@ def test_changed_documents_are_refused(changes: dict[str, Any], said: str) -> No
     data["common_part"].update(changes)
     with pytest.raises(InputError, match=said):
         SavedCoupling.from_json(json.dumps(data))
+
+
+def test_a_bound_for_learned_laws_includes_delta() -> None:
+    """A document whose stated bound is smaller than its δ is refused, and not confirmed."""
+    found = saved(0.1)
+    for variation in (0.05, 0.2):
+        left = (Triple(epsilon=0.0, delta=variation, total_variation=variation),)
+        learning = Learning(epsilon=1.0, person="each row", confidence=0.95, left=left)
+        data = json.loads(to_json_text(found.to_document()))
+        data["origin"] = plain_data(Origin.from_kind("private", "mine", learning))
+        is_refuted = worst_verdict(check_document(json.dumps(data))) == REFUTED
+        assert is_refuted == (variation < 0.1)
+        if is_refuted:
+            with pytest.raises(InputError, match="left"):
+                SavedCoupling.from_json(json.dumps(data))
+        else:
+            SavedCoupling.from_json(json.dumps(data))
 
 
 # What is refused, and integers.

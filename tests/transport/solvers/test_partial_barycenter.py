@@ -204,6 +204,28 @@ def test_planted_potentials_prove_no_more() -> None:
         assert capped.lower_bound(0.2) <= least.cost + 1e-12
 
 
+def test_two_groups_agree_with_another_library() -> None:
+    """POT's partial transport, by an exact solver of its own; half of it with equal weights."""
+    ot = pytest.importorskip("ot")
+    rng = np.random.default_rng(16)
+    for size, delta in ((5, 0.1), (20, 0.02), (40, 0.35)):
+        places, (first, second) = rng.random((size, 2)), rng.dirichlet(np.full(size, 0.5), 2)
+        table = transport.points(places).to_matrix()
+        moved = float((ot.partial.partial_wasserstein(first, second, table, m=1 - delta) * table).sum())
+        found = transport.partial_barycenter([first, second], transport.points(places), delta=delta)
+        assert found.cost == pytest.approx(moved / 2, abs=1e-9)
+
+
+def test_forbidden_moves() -> None:
+    """A move that costs a million times the others is forbidden: it is not used where δ or another way avoids it."""
+    cost = np.array([[0, 1.0, 1e6], [1.0, 0, 1e6], [1e6, 1e6, 0]])
+    groups = [[0.6, 0.3, 0.1], [0.2, 0.6, 0.2]]
+    found = transport.partial_barycenter(groups, cost, delta=0.1)
+    assert found.cost == pytest.approx(0.15, abs=1e-6)
+    assert found.cost - found.lower <= 1e-6
+    assert transport.partial_barycenter(groups, cost, delta=0.05).lower > 1e4
+
+
 @pytest.mark.parametrize("name", ["line", "places", "discrete", "path"])
 def test_two_groups_and_a_metric_are_partial_transport(name: str) -> None:
     """min(w) times the least cost of moving all but a mass δ of one law to the other."""

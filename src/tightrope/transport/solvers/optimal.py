@@ -95,10 +95,13 @@ def coupling(source: ArrayLike, target: ArrayLike, cost: CostLike, *, p: Real = 
 def coupling_of_tiny_cost(source: Floats, target: Floats, cost: Cost) -> Coupling:
     """Return ``coupling`` with p = 1 for distributions that can be equal up to rounding, so that the cost is noise.
 
-    A gap of 1e−12 of the largest cost is accepted, however small the cost is.
+    If optimality cannot be proven otherwise, a gap of 1e−12 of the largest cost is accepted, however small the cost is.
     """
     masses = normalize_if_needed("source", source, len(source)), normalize_if_needed("target", target, len(target))
-    return _solve_with_proof(cost, *masses, accepted_gap=MARGINAL_TOLERANCE * cost.cost_upper_bound())
+    try:
+        return _solve_with_proof(cost, *masses)
+    except PrecisionError:
+        return _solve_with_proof(cost, *masses, accepted_gap=MARGINAL_TOLERANCE * cost.cost_upper_bound())
 
 
 def check_order(p: Real) -> float:
