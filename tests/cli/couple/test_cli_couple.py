@@ -104,6 +104,7 @@ def test_a_partial_coupling_from_fit_to_check(run, data, tmp_path):
         assert found["lower"] == pytest.approx(found["mean"], rel=1e-6)
         assert found["lower"] <= found["mean"]
         curve = found["frontier"]
+        assert found["frontier_is_exact"]
         assert curve[0]["mean"] == pytest.approx(means["0"], rel=1e-6)
         assert [one["delta"] for one in curve] == sorted(one["delta"] for one in curve)
         assert curve[-1]["mean"] == pytest.approx(0, abs=1e-9)

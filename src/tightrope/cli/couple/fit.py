@@ -199,6 +199,7 @@ def fit(options: FitOptions) -> None:
         "origin": plain_data(saved.origin),
     }
     if frontier is not None:
+        data["frontier_is_exact"] = frontier.is_exact
         data["frontier"] = [{"delta": one.delta, "mean": one.cost, "lower": one.lower} for one in frontier.points]
     write_result_files(saved, frontier, data, options)
     if options.as_json:

@@ -396,7 +396,7 @@ def delta_frontier(
     *,
     target: ArrayLike | None = None,
     weights: Sequence[float] | None = None,
-    max_points: int = 33,
+    max_points: int = 65,
 ) -> DeltaFrontier:
     """Return the least cost of ``partial_barycenter`` for all δ at once, from at most ``max_points`` solutions.
 
