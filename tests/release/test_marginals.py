@@ -216,3 +216,16 @@ def test_noise_that_is_nearly_always_zero_is_released(epsilon: float, delta: flo
     answer = plan.release()["marginals"]
     assert answer.lower <= 50 <= answer.upper
     assert 0 < answer.about["error"]["expected_absolute_error"] < 0.01
+
+
+def test_the_noise_of_the_choice_is_that_of_the_plan(plan):
+    """It is not searched twice; each vector has the table of its measurement."""
+    group, allocation = plan.draft.marginal_fit.group, plan.draft.allocation
+    assert allocation.loss is group.selected_noise.loss
+    sizes = [vector.noise_spec.eighths for vector in group.noisy_statistics]
+    assert [selected.noise_spec.eighths for (selected,) in allocation.selections] == sizes
+    assert plan.draft.marginal_fit.noise_tables == group.selected_noise.tables
+    assert {spec.statistic for one in allocation.selections for spec in [one[0].noise_spec]} <= {
+        "rows by cell of a table",
+        "differences of rows by cell of a table",
+    }

@@ -16,7 +16,7 @@ import scipy
 from scipy.special import ndtri
 
 from tightrope.accounting.distributions.atoms import Atoms
-from tightrope.accounting.distributions.gaussian import GaussianLossDistribution, gaussian_reach
+from tightrope.accounting.distributions.gaussian import GaussianLossDistribution, gaussian_mu, gaussian_reach
 from tightrope.accounting.loss_pmf import LossLattice, LossPMF
 from tightrope.accounting.neighbors import Neighbors
 from tightrope.accounting.privacy_loss import PrivacyLoss
@@ -27,6 +27,8 @@ from tightrope.mechanisms.discrete.box_table import AnyTable
 from tightrope.mechanisms.discrete.integer_tables import optimal_table
 from tightrope.noise.coarse_losses import CoarseLosses, certified_noise_loss
 from tightrope.noise.families import (
+    NORMAL_DEVIATION_RATIO,
+    GaussianFamily,
     LaplaceFamily,
     NoiseFamily,
     ShapedFamily,
@@ -341,6 +343,9 @@ def _symmetric_loss(atoms: Atoms) -> PrivacyLoss:
 
 KEY_FAMILY = TruncatedLaplaceFamily()
 """The family for discovered keys if the selected family is unbounded or has too large a bound."""
+GAUSSIAN_FAMILY = GaussianFamily()
+TINY_EPSILON = 1e-9
+"""The ε of a total variation, for a formula that needs ε > 0."""
 SELECTION_FAMILY = LaplaceFamily()
 """Selections by the exponential mechanism are charged as noise of this family."""
 SHAPE_TOLERANCE, MAX_SHAPES = 0.04, 5
@@ -420,6 +425,26 @@ def allocate_noise(
     # The families were compared with the simpler bound.
     enumerated = _allocate_groups(groups, budget, compare=compare, like=fast)
     return replace(enumerated, alternatives=fast.alternatives)
+
+
+def gaussian_guess(groups: Sequence[CompositionGroup], budget: Budget) -> NoiseAllocation:
+    """Return the family and the estimated size of Gaussian noise for groups of counts and δ > 0, as ``like``.
+
+    It has no tables, and its loss is that of real-valued noise: the size still has to be searched and certified.
+    """
+    search = NoiseSearch(tuple(groups), budget)
+    mu = min(gaussian_mu(max(epsilon, TINY_EPSILON), delta) for epsilon, delta in search.private_points if delta > 0)
+    squares = math.fsum(
+        group.split_bounds.most_rows * group.split_bounds.largest_part / spec.noise_size**2
+        for group in groups
+        for spec in group.noise_specs
+    )
+    loss = PrivacyLoss.from_distribution(GaussianLossDistribution(mu))
+    size = math.sqrt(squares) / mu / NORMAL_DEVIATION_RATIO
+    families = _families_by_spec(search, GAUSSIAN_FAMILY)
+    return NoiseAllocation(
+        (), loss, {}, families=families, family_name=GAUSSIAN_FAMILY.name, normalized_size=size * search.loss_scale
+    )
 
 
 def _allocate_groups(

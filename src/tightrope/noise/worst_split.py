@@ -519,8 +519,15 @@ def worst_split_loss(
         return lambda rows: loss(rows * shift)
 
     pairs = iter(zip(losses, shifts, strict=True))
+    # More groups than rows allow the same splits.
     unit_losses = [
-        (unit.split_bounds, unit.composes_every_split, tuple(next(pairs) for _ in unit.noise_specs)) for unit in units
+        (
+            bounds if bounds.groups <= bounds.most_rows else replace(bounds, groups=bounds.most_rows),
+            unit.composes_every_split,
+            tuple(next(pairs) for _ in unit.noise_specs),
+        )
+        for unit in units
+        for bounds in (unit.split_bounds,)
     ]
 
     @cache

@@ -102,6 +102,10 @@ def allocate_best_arrangement(
     """
     if like is not None:
         return like[0], allocate_noise(composition_groups_of(like[0]), budget, compare=compare, like=like[1])
+    if times == 1 and arrangements[0][0].is_marginal:
+        from tightrope.release.marginals import allocate_tables
+
+        return arrangements[0], allocate_tables(arrangements[0], budget)
     results: list[tuple[QueryGroups, NoiseAllocation]] = []
     for query_groups in with_progress(arrangements if budget.delta > 0 else arrangements[:1]):
         groups, is_first = composition_groups_of(query_groups), not results

@@ -15,6 +15,8 @@ from tightrope.documents.budget import Budget
 from tightrope.documents.release import MarginalsPart, MarginalTablePart, MeasurementPart
 from tightrope.mechanisms.discrete.box_table import BoxTable
 from tightrope.mechanisms.discrete.noise_table import NoiseTable
+from tightrope.noise.allocation import NoiseAllocation, allocate_noise
+from tightrope.noise.families import TruncatedLaplaceFamily
 from tightrope.noise.marginals.reconstruction import NoiseTerm, Reconstruction, expected_error, half_width
 from tightrope.noise.marginals.selection import MarginalNoise, allocate_marginal_noise, variance_lower_bound
 from tightrope.noise.marginals.workload import Columns, MarginalWorkload
@@ -45,9 +47,39 @@ def select_measurements(workload: MarginalWorkload, budget: Budget, max_rows: in
     return allocate_marginal_noise(workload, budget, max_rows=max_rows)
 
 
+def allocate_tables(query_groups: Sequence[QueryGroup], budget: Budget) -> NoiseAllocation:
+    """Return the noise of a plan's tables: that with which its measurements were chosen, if for the same budget.
+
+    For another budget, it is the least noise of the same family; but truncated Laplace noise, whose range depends on δ,
+    is compared with other families again. Raises ``InsufficientBudgetError``.
+    """
+    (group,) = query_groups
+    if not isinstance(group, MarginalGroup) or group.selected_noise is None:
+        raise TypeError(type(group))
+    noise, groups = group.selected_noise, group.composition_groups
+    if budget != noise.budget:
+        is_truncated = any(isinstance(family, TruncatedLaplaceFamily) for family in noise.allocation.families)
+        return allocate_noise(groups, budget, compare=False, like=None if is_truncated else noise.allocation)
+    # Vectors are listed in the order of the tables that use them, measurements in that of the choice.
+    numbers = {vector: number for number, vector in enumerate(group.measurement_by_vector)}
+    order = [numbers[vector] for (vector,) in group.composition_sets]
+    chosen = [noise.allocation.selections[number][0] for number in order]
+    return replace(
+        noise.allocation,
+        selections=tuple(
+            (replace(selected, noise_spec=one.noise_specs[0]),) for selected, one in zip(chosen, groups, strict=True)
+        ),
+        families=tuple(noise.allocation.families[number] for number in order) if noise.allocation.families else (),
+    )
+
+
 def alone_group(max_rows: int, cells: int) -> CompositionGroup:
-    """Return the composition group of the counts of one table, if nothing else were released."""
-    return CompositionGroup((NoiseSpec("count", 8, whole_rows=True),), SplitBounds(max_rows, max_rows, cells))
+    """Return the composition group of the counts of one table, if nothing else were released.
+
+    Tables with more than one cell have the same one: rows of a person may fall into as many groups as there are rows.
+    """
+    groups = 1 if cells == 1 else max_rows
+    return CompositionGroup((NoiseSpec("count", 8, whole_rows=True),), SplitBounds(max_rows, max_rows, groups))
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -14,7 +13,7 @@ import numpy as np
 from tightrope.documents.escaping import escape_control_chars
 from tightrope.documents.privacy_unit import PrivacyUnit
 from tightrope.errors import InputError, PlanError
-from tightrope.noise.marginals.selection import MarginalNoise
+from tightrope.noise.marginals.selection import MarginalNoise, measurement_contribution
 from tightrope.noise.marginals.workload import Columns, MarginalWorkload, Measurement
 from tightrope.noise.worst_split import NoiseSpec, SplitBounds
 from tightrope.queries.marginals.question import marginal_table, marginals
@@ -73,6 +72,8 @@ class MarginalGroup(QueryGroup):
     is_marginal: ClassVar[bool] = True
     measurements: tuple[Measurement, ...] = ()
     column_values: tuple[tuple[object, ...], ...] = ()
+    selected_noise: MarginalNoise | None = None
+    """The noise with which the measurements were chosen."""
 
     @classmethod
     def from_noise(
@@ -112,6 +113,7 @@ class MarginalGroup(QueryGroup):
             query_positions=tuple(range(len(resolved.tables))),
             measurements=noise.measurements,
             column_values=resolved.column_values,
+            selected_noise=noise,
         )
 
     @property
@@ -137,12 +139,8 @@ class MarginalGroup(QueryGroup):
         return tuple((vector,) for vector in self.noisy_statistics)
 
     def set_contribution(self, vector_set: Sequence[NoisyStatistic]) -> SplitBounds:
-        """Return the contribution of one person to the integers of a measurement.
-
-        A row changes ``counts_per_row`` of them by one each, so r rows change each by at most r.
-        """
-        measurement, rows = self.measurement_by_vector[vector_set[0]], self.bounds.max_rows
-        return SplitBounds(rows * measurement.counts_per_row, rows, math.prod(measurement.shape))
+        """Return the contribution of one person to the integers of a measurement."""
+        return measurement_contribution(self.measurement_by_vector[vector_set[0]], self.bounds.max_rows)
 
     def grouping_terms(self, vector: NoisyStatistic) -> tuple[Term, ...]:
         """Return the columns of a measurement."""
