@@ -42,6 +42,7 @@ PROMISED = {
     "mean",
     "median",
     "minimum",
+    "mixture_of_gaussians",
     "mode",
     "noise_limits",
     "proportion",
@@ -70,6 +71,7 @@ PARAMETERS = {
     tr.staircase: "epsilon sensitivity gamma",
     tr.truncated_laplace: "epsilon delta sensitivity",
     tr.approx_dp: "epsilon delta total_variation",
+    tr.mixture_of_gaussians: "sensitivities probabilities scale",
     tr.least_noise: "budget sensitivity cost integer shape releases",
 }
 BOUNDS = {
@@ -81,8 +83,8 @@ BOUNDS = {
 }
 METHODS = {
     tr.PrivacyLoss: "delta delta_bounds epsilon epsilon_bounds total_variation tradeoff true_positive_rate "
-    "gaussian_limit rdp rdp_bounds zcdp zcdp_bounds poisson_sample subset_sample erase method neighbors "
-    "plot",
+    "gaussian_limit rdp rdp_bounds zcdp zcdp_bounds poisson_sample subset_sample group erase method "
+    "neighbors plot",
     tr.Session: "plan spent suggest_bounds suggest_max_rows privacy_unit",
     Plan: "release dry_run answers budget_fraction table frontier plot",
     Answer: "to_pandas to_polars to_arrow value lower upper __arrow_c_stream__ _repr_html_ plot",

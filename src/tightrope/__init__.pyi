@@ -22,6 +22,7 @@ from .mechanisms.pairs import from_points as from_points
 from .mechanisms.pairs import from_profile as from_profile
 from .mechanisms.pairs import from_rdp as from_rdp
 from .mechanisms.pairs import from_zcdp as from_zcdp
+from .mechanisms.pairs import mixture_of_gaussians as mixture_of_gaussians
 from .mechanisms.randomized_response import randomized_response as randomized_response
 from .mechanisms.staircase import discrete_staircase as discrete_staircase
 from .mechanisms.staircase import staircase as staircase

@@ -32,6 +32,22 @@ class Neighbors(StrEnum):
             "losses of different neighboring relations do not add up; restate both for the same relation",
         )
 
+    def common_group_size(self, size: int, other: Neighbors, other_size: int) -> int:
+        """Return the number of records that change together in a composition of losses for groups of these sizes.
+
+        A loss of unspecified neighbors and of size 1 combines with any other. Raises ``InputError`` for other sizes
+        that differ.
+
+        >>> Neighbors.UNSPECIFIED.common_group_size(1, Neighbors.ADD_REMOVE, 4)
+        4
+        """
+        if size == other_size or (self, size) == (Neighbors.UNSPECIFIED, 1):
+            return other_size
+        if (other, other_size) == (Neighbors.UNSPECIFIED, 1):
+            return size
+        expected = f"{size} like the loss it is composed with"
+        raise InputError("group size", other_size, expected, "call group with the same size for every sampled loss")
+
     def for_sample(self, by: str, needed: Neighbors) -> Neighbors:
         """Return the relation of this loss run on a sample drawn by ``by``, which requires the relation ``needed``.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import sys
 import warnings
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Self, overload
 
@@ -71,6 +71,8 @@ class PrivacyLoss(Displayed, Curves):
     _releases: int = field(default=1, repr=False)
     """Number of releases composed, even if their distributions were merged into one."""
     _stated_for: TrueValueOf = field(default=TrueValueOf.PAIRS, repr=False)
+    _group_size: int = field(default=1, repr=False)
+    """Number of records that are added or removed together."""
 
     @classmethod
     def from_distribution(
@@ -143,8 +145,11 @@ class PrivacyLoss(Displayed, Curves):
         relation = self.neighbors.with_other(other.neighbors)
         count = self._releases + other._releases
         stated = self._stated_for.with_other(other._stated_for)
+        size = self._group_size
+        if other._group_size != size:
+            size = self.neighbors.common_group_size(size, other.neighbors, other._group_size)
         parts = (self.remove + other.remove, self.add + other.add)
-        return PrivacyLoss(*parts, relation, _releases=count, _stated_for=stated)
+        return PrivacyLoss(*parts, relation, _releases=count, _stated_for=stated, _group_size=size)
 
     def __radd__(self, other: object) -> PrivacyLoss:
         """``sum`` of losses starts at 0."""
@@ -157,7 +162,8 @@ class PrivacyLoss(Displayed, Curves):
             raise InputError("count", count, f"at most {MAX_RUNS}", "larger counts are not supported")
         count = times * self._releases
         parts = (self.remove * times, self.add * times)
-        return PrivacyLoss(*parts, self.neighbors, _releases=count, _stated_for=self._stated_for)
+        stated, size = self._stated_for, self._group_size
+        return PrivacyLoss(*parts, self.neighbors, _releases=count, _stated_for=stated, _group_size=size)
 
     __rmul__ = __mul__
 
@@ -180,7 +186,7 @@ class PrivacyLoss(Displayed, Curves):
 
         sampling.require_single_release(self.remove, self._releases, "sample")
         sampled = sampling.sample_poisson(self.remove, self.add, checked)
-        return PrivacyLoss(*sampled, relation, _stated_for=self._stated_for)
+        return self._with_directions(sampled, relation)
 
     def subset_sample(self, m: int, n: int) -> PrivacyLoss:
         """The mechanism run on m of n records, drawn without replacement (GI Prop. 1, theory §2).
@@ -205,7 +211,7 @@ class PrivacyLoss(Displayed, Curves):
 
         sampling.require_single_release(self.remove, self._releases, "sample")
         sampled = sampling.sample_subset(self.remove, self.add, size / population)
-        return PrivacyLoss(*sampled, relation, _stated_for=self._stated_for)
+        return self._with_directions(sampled, relation)
 
     def erase(self, probability: float) -> PrivacyLoss:
         """The mechanism whose output is suppressed with this probability, independently of the data (GI Prop. 2).
@@ -222,7 +228,33 @@ class PrivacyLoss(Displayed, Curves):
 
         sampling.require_single_release(self.remove, self._releases, "erase")
         erased = sampling.erase_directions(self.remove, self.add, checked)
-        return PrivacyLoss(*erased, self.neighbors, _stated_for=self._stated_for)
+        return self._with_directions(erased, self.neighbors)
+
+    def group(self, size: int) -> PrivacyLoss:
+        """The loss for a group of up to ``size`` records, such as all examples of one user, added or removed together.
+
+        Under Poisson sampling each of them is included independently, so Binomial(size, rate) of them shift the output
+        (theory §3.2). Sample first: ``loss.poisson_sample(rate).group(size)``; the other order samples whole groups. A
+        composition may be grouped as a whole. Only for Gaussian mechanisms, plain or Poisson-sampled; raises
+        ``InputError`` for others, for a loss that is already one of a group, and unless size ≥ 1.
+
+        >>> from tightrope import gaussian
+        >>> step = gaussian(scale=4).loss.poisson_sample(0.01)
+        >>> round((1000 * step.group(4)).epsilon(1e-6), 6)
+        1.416328
+        """
+        checked = check_integer("size", size)
+        if self._group_size > 1:
+            remedy = "call group once, with the number of all records"
+            raise InputError("loss", f"a loss of a group of {self._group_size}", "one of single records", remedy)
+        from tightrope.accounting import sampling
+
+        grouped = sampling.group_directions(self.remove, self.add, checked) if checked > 1 else (self.remove, self.add)
+        return replace(self._with_directions(grouped, self.neighbors), _group_size=checked, _releases=self._releases)
+
+    def _with_directions(self, directions: tuple[Composition, Composition], neighbors: Neighbors) -> PrivacyLoss:
+        """Return the loss of one step with these directions, stated for the same mechanisms and group."""
+        return PrivacyLoss(*directions, neighbors, _stated_for=self._stated_for, _group_size=self._group_size)
 
     @property
     def infinite_mass(self) -> float:

@@ -12,6 +12,14 @@ from tightrope.accounting.distributions.atoms import Atoms
 from tightrope.accounting.distributions.base import BoundArrays, LossDistribution, scale_bounds
 from tightrope.accounting.distributions.composition import Composition
 from tightrope.accounting.distributions.gaussian import GaussianLossDistribution
+from tightrope.accounting.distributions.gaussian_mixture import (
+    MAX_COMPONENTS,
+    MAX_SHIFT,
+    MIN_SHIFT,
+    GaussianMixture,
+    binomial_log_weights,
+    mixture_distribution,
+)
 from tightrope.accounting.distributions.loss_cells import LossCells
 from tightrope.accounting.distributions.subsampled import (
     PoissonAdd,
@@ -185,6 +193,36 @@ def sample_subset(remove: Composition, add: Composition, rate: float) -> Directi
     return both, both
 
 
+def group_directions(remove: Composition, add: Composition, size: int) -> Directions:
+    """Return both directions for a group of records that are all added or removed, in every step.
+
+    The number of those in a Poisson sample has the distribution Binomial(size, rate), and all may shift the output in
+    one direction: the worst case (``docs/proofs/gaussian-mixture.md``). Raises ``InputError`` unless all steps are
+    plain or Poisson-sampled Gaussians.
+    """
+    return _group_direction(remove, size), _group_direction(add, size)
+
+
+def _group_direction(total: Composition, size: int) -> Composition:
+    grouped = Composition((), ())
+    for law, count in zip(total.laws, total.counts, strict=True):
+        grouped = grouped + Composition.from_distribution(_grouped_distribution(law, size)) * count
+    return grouped
+
+
+def _grouped_distribution(law: LossDistribution, size: int) -> LossDistribution:
+    if isinstance(law, GaussianLossDistribution):
+        return GaussianLossDistribution(law.mu * size, law.rounding)
+    if not isinstance(law, PoissonGaussian):
+        remedy = "only Gaussian steps, Poisson-sampled or not; state others with the sensitivity of the whole group"
+        raise InputError("loss", "a step of another mechanism", "of Gaussian steps", remedy)
+    if not (size < MAX_COMPONENTS and law.mu >= MIN_SHIFT and size * law.mu <= MAX_SHIFT):
+        allowed = f"below {MAX_COMPONENTS}, and at most {MAX_SHIFT:g} times the scale over the sensitivity"
+        raise InputError("size", size, allowed, "larger groups of sampled records are not supported")
+    shifts = [law.mu * i for i in range(size + 1)]
+    return mixture_distribution(shifts, binomial_log_weights(size, law.rate), remove=law.remove)
+
+
 def erase_directions(remove: Composition, add: Composition, probability: float) -> Directions:
     """Return both directions if the output is suppressed with this probability."""
     if probability == 0 or not remove.laws:
@@ -232,6 +270,8 @@ def _poisson_sampled(law: LossDistribution, rate: float, *, remove: bool) -> Los
         return sampled_removal_loss(law, rate) if remove else sampled_addition_loss(law, rate)
     if isinstance(law, GaussianLossDistribution):
         return PoissonGaussian(law.mu, rate, remove=remove)
+    if isinstance(law, GaussianMixture):
+        return GaussianMixture(law.components.sample_all(rate), remove)
     return PoissonRemove(law, rate) if remove else PoissonAdd(law, rate)
 
 

@@ -9,9 +9,11 @@ and |M(z)| for large Im z.
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import Self
 
 import numpy as np
 from scipy import special
@@ -40,42 +42,117 @@ TRUNCATED_POWER_CLASSES = np.array([2.0**i for i in range(12, 73, 12)])
 """The same list for truncated distributions; it is coarser, because larger powers need no wider range."""
 
 
-@dataclass(frozen=True, slots=True)
-class PoissonGaussian(LossDistribution):
-    """Privacy loss of one step in one direction: removing a record if ``remove``, otherwise adding one."""
+class LineMomentDistribution(LossDistribution):
+    """Loss ± log g(x) of an outcome x on the real line: moments M = ∫ φ g^p by quadrature on a line or a curve.
 
-    mu: float
-    rate: float
+    Outcomes x beyond ``cut`` count as infinite loss; only if ``remove``: then the loss is log g.
+    """
+
+    __slots__ = ()
     remove: bool
-    cut: float = math.inf
-    """Outcomes x beyond it count as infinite loss; only for removing."""
+    cut: float
+
+    @abstractmethod
+    def integrand_with_exponent(self, exponent: float) -> MomentIntegrand:
+        """Return the integrand φ g^p with Re p = ``exponent``."""
+
+    @abstractmethod
+    def with_tail_beyond(self, mass: float) -> Self:
+        """Return a copy whose cut leaves at most this mass beyond it."""
 
     @property
     def needs_quadrature(self) -> bool:
         return True
 
-    @property
-    def infinite_mass(self) -> float:
-        return float((1 - self.rate) * special.ndtr(-self.cut) + self.rate * special.ndtr(self.mu - self.cut))
-
-    def trim_tail(self, mass: float) -> PoissonGaussian:
+    def trim_tail(self, mass: float) -> LineMomentDistribution:
         """Return a copy that counts the largest losses, of total mass at most ``mass``, as infinite.
 
         Adding a record has bounded losses: then return self.
         """
-        return replace(self, cut=tail_cutoff(mass, self.mu, self.rate)) if self.remove else self
+        return self.with_tail_beyond(mass) if self.remove else self
 
     @property
     def has_moment(self) -> bool:
         return True
 
     @property
-    def moment_decay_bounds(self) -> bool:
-        return self.cut == math.inf and self.rate > MIN_DECAY_RATE
-
-    @property
     def reverse_infinity_mass(self) -> float:
         return 0.0
+
+    @property
+    def power_sign(self) -> int:
+        """Sign of z in the power of g: p = z + 1 or −z."""
+        return 1 if self.remove else -1
+
+    def log_tail_integral(self, z: Complexes) -> CumulantEnclosure:
+        """Return log of the tail integral ∫_{x > cut} φ g^{z+1} and its error.
+
+        All z must be real, or have the same real part.
+        """
+        if np.any(z.imag):
+            return _tail_quadrature(self, float(z.real[0])).enclose_cumulants(z + 1)
+        return log_moments_by_power_class(
+            z + 1, POWER_CLASSES, lambda power: _cached_tail(self.integrand_with_exponent(power), None)
+        )
+
+    def moment_integrand(self, c: float) -> MomentIntegrand:
+        """Return the integrand of M(c + iy)."""
+        return self.integrand_with_exponent(c + 1 if self.remove else -c)
+
+    def log_moment(self, z: Complexes) -> Complexes:
+        """Return K(z), any shape; see ``enclose_cumulant``."""
+        return self.enclose_cumulant(z)[0]
+
+    def log_moment_error(self, z: Complexes, moment: Complexes) -> Floats:
+        """Return the error bound of ``enclose_cumulant`` at z."""
+        del moment
+        return self.enclose_cumulant(z)[1]
+
+    def enclose_cumulant(self, z: Complexes) -> CumulantEnclosure:
+        """Return K(z) and its error for z of any shape.
+
+        Values below the real axis are conjugates of those above; z with equal Re z share one set of nodes.
+        """
+        return cumulants_by_real_part(z, self._cumulants_on_axis, self._cumulants_above_axis)
+
+    def _cumulants_on_axis(self, z: Complexes) -> CumulantEnclosure:
+        """Return K(z) and its error at real z, with cached nodes that all powers of a class share."""
+        classes = TRUNCATED_POWER_CLASSES if self.cut < math.inf else POWER_CLASSES
+
+        def real_axis_quadrature(power: float) -> MomentQuadrature:
+            is_small = abs(power) <= MAX_CACHED_POWER or self.cut < math.inf
+            return (_cached_small if is_small else _cached_large)(self.integrand_with_exponent(power), None)
+
+        return log_moments_by_power_class(z + 1 if self.remove else -z, classes, real_axis_quadrature)
+
+    def _cumulants_above_axis(self, c: float, z: Complexes) -> CumulantEnclosure:
+        """Return K(z) and its error at z with Re z = c and Im z > 0."""
+        return _line_quadrature(self, c).enclose_cumulants(z + 1 if self.remove else -z)
+
+    def moment_decay_bound(self, c: float, y: float) -> float:
+        """Return an upper bound on |M(c + iy')| / M(c) for all |y'| ≥ y (``LiftedPath``)."""
+        return math.exp(_log_decay_bound(self, c, y)) if y > 0 else 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class PoissonGaussian(LineMomentDistribution):
+    """Privacy loss of one step in one direction: removing a record if ``remove``, otherwise adding one."""
+
+    mu: float
+    rate: float
+    remove: bool
+    cut: float = math.inf
+
+    @property
+    def infinite_mass(self) -> float:
+        return float((1 - self.rate) * special.ndtr(-self.cut) + self.rate * special.ndtr(self.mu - self.cut))
+
+    def with_tail_beyond(self, mass: float) -> PoissonGaussian:
+        return replace(self, cut=tail_cutoff(mass, self.mu, self.rate))
+
+    @property
+    def moment_decay_bounds(self) -> bool:
+        return self.cut == math.inf and self.rate > MIN_DECAY_RATE
 
     @property
     def largest_loss(self) -> float:
@@ -110,62 +187,8 @@ class PoissonGaussian(LossDistribution):
         """Return the error bound of the generic subsampled distribution's profile."""
         return self._generic_subsampled.profile_rounding_error(epsilon)
 
-    @property
-    def power_sign(self) -> int:
-        """Sign of z in the power of g: p = z + 1 or −z."""
-        return 1 if self.remove else -1
-
-    def log_tail_integral(self, z: Complexes) -> CumulantEnclosure:
-        """Return log of the tail integral ∫_{x > cut} φ g^{z+1} and its error.
-
-        All z must be real, or have the same real part.
-        """
-        if np.any(z.imag):
-            return _tail_quadrature(self, float(z.real[0])).enclose_cumulants(z + 1)
-        return log_moments_by_power_class(
-            z + 1, POWER_CLASSES, lambda power: _cached_tail(self._integrand_with_exponent(power), None)
-        )
-
-    def moment_integrand(self, c: float) -> MomentIntegrand:
-        """Return the integrand of M(c + iy)."""
-        return self._integrand_with_exponent(c + 1 if self.remove else -c)
-
-    def _integrand_with_exponent(self, exponent: float) -> MomentIntegrand:
+    def integrand_with_exponent(self, exponent: float) -> MomentIntegrand:
         return MomentIntegrand(self.mu, self.rate, exponent, self.power_sign, self.cut)
-
-    def log_moment(self, z: Complexes) -> Complexes:
-        """Return K(z), any shape; see ``enclose_cumulant``."""
-        return self.enclose_cumulant(z)[0]
-
-    def log_moment_error(self, z: Complexes, moment: Complexes) -> Floats:
-        """Return the error bound of ``enclose_cumulant`` at z."""
-        del moment
-        return self.enclose_cumulant(z)[1]
-
-    def enclose_cumulant(self, z: Complexes) -> CumulantEnclosure:
-        """Return K(z) and its error for z of any shape.
-
-        Values below the real axis are conjugates of those above; z with equal Re z share one set of nodes.
-        """
-        return cumulants_by_real_part(z, self._cumulants_on_axis, self._cumulants_above_axis)
-
-    def _cumulants_on_axis(self, z: Complexes) -> CumulantEnclosure:
-        """Return K(z) and its error at real z, with cached nodes that all powers of a class share."""
-        classes = TRUNCATED_POWER_CLASSES if self.cut < math.inf else POWER_CLASSES
-
-        def real_axis_quadrature(power: float) -> MomentQuadrature:
-            is_small = abs(power) <= MAX_CACHED_POWER or self.cut < math.inf
-            return (_cached_small if is_small else _cached_large)(self._integrand_with_exponent(power), None)
-
-        return log_moments_by_power_class(z + 1 if self.remove else -z, classes, real_axis_quadrature)
-
-    def _cumulants_above_axis(self, c: float, z: Complexes) -> CumulantEnclosure:
-        """Return K(z) and its error at z with Re z = c and Im z > 0."""
-        return _line_quadrature(self, c).enclose_cumulants(z + 1 if self.remove else -z)
-
-    def moment_decay_bound(self, c: float, y: float) -> float:
-        """Return an upper bound on |M(c + iy')| / M(c) for all |y'| ≥ y (``LiftedPath``)."""
-        return math.exp(_log_decay_bound(self, c, y)) if y > 0 else 1.0
 
     def loss_cells(self, step: float) -> LossCells:
         return self._generic_subsampled.loss_cells(step)
@@ -231,30 +254,30 @@ _cached_tail = lru_cache(maxsize=64)(quadrature_beyond_cut)
 
 
 @lru_cache(maxsize=4096)
-def _cumulant_at(distribution: PoissonGaussian, c: float) -> tuple[float, float]:
+def _cumulant_at(distribution: LineMomentDistribution, c: float) -> tuple[float, float]:
     """Return K(c) and its error."""
     value, error = distribution.enclose_cumulant(np.array([complex(c)]))
     return float(value[0].real), float(error[0])
 
 
 @lru_cache(maxsize=512)
-def _line_quadrature(distribution: PoissonGaussian, c: float) -> MomentQuadrature:
+def _line_quadrature(distribution: LineMomentDistribution, c: float) -> MomentQuadrature:
     return build_quadrature(distribution.moment_integrand(c), _cumulant_at(distribution, c)[0])
 
 
 @lru_cache(maxsize=512)
-def _lifted_path(distribution: PoissonGaussian, c: float) -> LiftedPath:
+def _lifted_path(distribution: LineMomentDistribution, c: float) -> LiftedPath:
     integrand = distribution.moment_integrand(c)
     log_moment, error = _cumulant_at(distribution, c)
     return LiftedPath.from_exponents(integrand, (integrand.real_exponent,), log_moment - error)
 
 
 @lru_cache(maxsize=8192)
-def _log_decay_bound(distribution: PoissonGaussian, c: float, y: float) -> float:
+def _log_decay_bound(distribution: LineMomentDistribution, c: float, y: float) -> float:
     return _lifted_path(distribution, c).log_bound(y)
 
 
 @lru_cache(maxsize=512)
-def _tail_quadrature(distribution: PoissonGaussian, c: float) -> MomentQuadrature:
+def _tail_quadrature(distribution: LineMomentDistribution, c: float) -> MomentQuadrature:
     value, error = distribution.log_tail_integral(np.array([complex(c)]))
     return quadrature_beyond_cut(distribution.moment_integrand(c), float(value[0].real + error[0]))

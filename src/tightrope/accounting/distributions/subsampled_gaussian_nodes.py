@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import scipy
@@ -78,8 +79,12 @@ class MomentIntegrand:
 
     def log_g(self, x: Floats) -> Floats:
         """Return log g(x) at real x, shape [n]."""
-        log_constant = math.log1p(-self.rate)
-        return np.asarray(np.logaddexp(math.log(self.rate) + self.mu * x - self.mu**2 / 2, log_constant))
+        return np.asarray(np.logaddexp(math.log(self.rate) + self.mu * x - self.mu**2 / 2, self.log_zero_weight))
+
+    @property
+    def log_zero_weight(self) -> float:
+        """The infimum of log g: the log of the probability that the record is not sampled."""
+        return math.log1p(-self.rate)
 
     def integration_range(self) -> tuple[float, float]:
         """Return (low, high): the part of ∫ |φ g^p| outside is below e^{−TRUNCATION_NATS} of it, on every contour."""
@@ -106,7 +111,11 @@ class MomentIntegrand:
     def describe_moment(self) -> str:
         """Return the moment's order and the mechanism as text for an error message."""
         order = self.real_exponent - 1 if self.sign_of_y > 0 else -self.real_exponent
-        return f"the moment of order {order:.3g} of a sampled Gaussian (scale {1 / self.mu:.3g}, rate {self.rate:.3g})"
+        return f"the moment of order {order:.3g} of a sampled Gaussian ({self.describe_law()})"
+
+    def describe_law(self) -> str:
+        """Return the parameters of the mechanism as text for an error message."""
+        return f"scale {1 / self.mu:.3g}, rate {self.rate:.3g}"
 
     def end_of_tail(self) -> float:
         """Return the x beyond which the tail integral (x > cut) is negligible. Requires p ≥ 0.
@@ -125,17 +134,42 @@ class MomentIntegrand:
         The linear term needs ∫ φ a, which is concentrated near μ: the range includes μ if it is at most
         2 · ``NORMAL_TAIL_WIDTH`` away; otherwise ``to_quadrature`` adds it in closed form.
         """
-        log_odds = math.log(self.rate) - math.log1p(-self.rate)
 
         def negative_log_slope(x: float) -> float:
             """Return −(log φ g^p)'(x); log φ g^p is concave."""
-            return x - self.real_exponent * self.mu * float(special.expit(self.mu * x - self.mu**2 / 2 + log_odds))
+            return x - self.real_exponent * float(self.phases_at(np.array([x])).slope[0])
 
         mode = find_root(negative_log_slope, self.real_exponent * self.mu - 1, 1.0, within=1e-3)
         peak = float(self.log_values(np.array(mode)))
-        nats = TRUNCATION_NATS - peak - self.real_exponent * -math.log1p(-self.rate)
+        nats = TRUNCATION_NATS - peak - self.real_exponent * -self.log_zero_weight
         right = NORMAL_TAIL_WIDTH + (self.mu if self.mu < 2 * NORMAL_TAIL_WIDTH else 0.0)
         return -math.sqrt(2 * max(nats, TRUNCATION_NATS)), right
+
+    def ratio_on_curve(self, x: Complexes, x_minus_half_mu: Complexes | None) -> tuple[Complexes, Complexes, Floats]:
+        """Return log g and g − 1 at x [k], and the absolute rounding error of log g in units of 2⁻⁵³."""
+        mu, rate = self.mu, self.rate
+        exponent = np.asarray(mu * x - mu**2 / 2 if x_minus_half_mu is None else mu * x_minus_half_mu)
+        loss, g_minus_one = log_g_and_g_minus_one(exponent, rate)
+        # The rounding error of u is a few units of its terms, or a few units of u itself if x − μ/2 is given.
+        if x_minus_half_mu is None:
+            u_error = 4 * np.abs(mu * x) + mu**2 + 6
+        else:
+            u_error = 8 * np.abs(exponent) + 6 * (np.minimum(np.abs(g_minus_one), rate) / rate)
+        # q e^u / g, the posterior probability of B, is the derivative of log g by u.
+        sigma = np.abs(np.exp(np.minimum(math.log(rate) + exponent.real - loss.real, 700.0)))
+        with np.errstate(over="ignore", invalid="ignore"):
+            relative = np.abs(g_minus_one) * np.exp(np.minimum(-loss.real, 700.0))
+        direct_error = np.where(relative < 1 + sigma, relative, 1 + sigma)
+        return loss, g_minus_one, np.asarray(u_error * sigma + 6 * direct_error + 6 * np.abs(loss))
+
+    def excess_beyond(self, end: float) -> float:
+        """Return ∫ φ (g − 1) beyond a point."""
+        return self.rate * float(special.ndtr(self.mu - end) - special.ndtr(-end))
+
+    def phases_at(self, x: Floats) -> Phases:
+        """Return the slope and the argument of g above points x [n + 1] of the real axis."""
+        log_odds = self.mu * x - self.mu**2 / 2 + math.log(self.rate) - math.log1p(-self.rate)
+        return TwoPointPhases(self.mu, np.asarray(special.expit(log_odds)))
 
     def choose_line_height(self, log_moment: float) -> tuple[float, float]:
         """Return (θ, 2π/step) of the line |Im x| = θ/μ with the fewest nodes; g^p is analytic for 0 ≤ |Im x| ≤ 2θ/μ."""
@@ -157,7 +191,7 @@ class MomentIntegrand:
         if self.real_exponent >= 0:
             return 0.0
         bound_from_angle = self.real_exponent * math.log(math.cos(angle / 2)) if angle < math.pi else math.inf
-        left_limit = self.real_exponent * math.log1p(-self.rate)
+        left_limit = self.real_exponent * self.log_zero_weight
         bound_from_left_limit = left_limit - log_moment if angle <= math.pi / 2 else math.inf
         return max(0.0, min(bound_from_angle, bound_from_left_limit))
 
@@ -275,10 +309,10 @@ class IntegrandCurve:
     loss: Complexes
     """Log g."""
     g_minus_one: Complexes
-    weight_error: Floats
-    """Relative rounding error of the weight, in units of 2⁻⁵³."""
     loss_error: Floats
     """Absolute rounding error of log g, in units of 2⁻⁵³."""
+    weight_error: Floats
+    """Relative rounding error of the weight, in units of 2⁻⁵³."""
 
     @classmethod
     def from_points(
@@ -288,23 +322,9 @@ class IntegrandCurve:
 
         Pass ``x_minus_half_mu`` if x − μ/2 is known without cancellation: u = μ (x − μ/2) is computed from it.
         """
-        mu = integrand.mu
-        exponent = np.asarray(mu * x - mu**2 / 2 if x_minus_half_mu is None else mu * x_minus_half_mu)
         log_weight = log_dx - x * x / 2 - math.log(2 * math.pi) / 2
-        loss, g_minus_one = log_g_and_g_minus_one(exponent, integrand.rate)
         weight_error = 4 * np.abs(x) ** 2 + len(x) + 64 + 16 * np.abs(log_weight)
-        # The rounding error of u is a few units of its terms, or a few units of u itself if x − μ/2 is given.
-        if x_minus_half_mu is None:
-            u_error = 4 * np.abs(mu * x) + mu**2 + 6
-        else:
-            u_error = 8 * np.abs(exponent) + 6 * (np.minimum(np.abs(g_minus_one), integrand.rate) / integrand.rate)
-        # q e^u / g, the posterior probability of B, is the derivative of log g by u.
-        sigma = np.abs(np.exp(np.minimum(math.log(integrand.rate) + exponent.real - loss.real, 700.0)))
-        with np.errstate(over="ignore", invalid="ignore"):
-            relative = np.abs(g_minus_one) * np.exp(np.minimum(-loss.real, 700.0))
-        direct_error = np.where(relative < 1 + sigma, relative, 1 + sigma)
-        loss_error = np.asarray(u_error * sigma + 6 * direct_error + 6 * np.abs(loss))
-        return cls(x, log_weight, loss, g_minus_one, weight_error, loss_error)
+        return cls(x, log_weight, *integrand.ratio_on_curve(x, x_minus_half_mu), weight_error=weight_error)
 
     def to_quadrature(
         self, integrand: MomentIntegrand, end: float, truncation_error: float, log_moment: float | None
@@ -322,7 +342,7 @@ class IntegrandCurve:
             linear_error = float(node_error @ size) * ROUND_OFF
             linear = complex(np.dot(remainder, weight))
         # ∫ φ a is 0 over the whole line.
-        linear -= integrand.rate * float(special.ndtr(integrand.mu - end) - special.ndtr(-end))
+        linear -= integrand.excess_beyond(end)
         return MomentQuadrature(
             self.log_weight,
             self.loss,
@@ -356,6 +376,55 @@ def log_g_and_g_minus_one(exponent: Complexes, rate: float) -> tuple[Complexes, 
     return loss, g_minus_one
 
 
+class LiftedCells(NamedTuple):
+    """Bounds on g in cells [n] of a path above the real axis, on which g is g(x) at its foot x, turned and shrunk."""
+
+    arg_lower: Floats
+    """Lower bounds on arg g."""
+    squared_loss: Floats
+    """Upper bounds on 1 − (|g| / g(x))²."""
+
+    def log_modulus_growth(self, exponent: float) -> Floats | float:
+        """Return log of a bound on (|g| / g(x))^exponent; 0 if exponent ≥ 0, as |g| is at most g(x)."""
+        if exponent >= 0:
+            return 0.0
+        return np.asarray(exponent / 2 * np.log1p(-self.squared_loss))
+
+
+class Phases(Protocol):
+    """The posterior probabilities of the components of g = Σ p e^{sx − s²/2} at points x [n + 1]."""
+
+    @property
+    def slope(self) -> Floats:
+        """(log g)' at x, which rises."""
+
+    def lift(self, height: Floats) -> LiftedCells:
+        """Return g on the path x + i·height, which rises from point to point; at most π/2 over the largest shift."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TwoPointPhases:
+    """Those of g = 1 − q + q e^u."""
+
+    mu: float
+    sigma: Floats
+    """q e^u / g at x."""
+
+    @property
+    def slope(self) -> Floats:
+        return np.asarray(self.mu * self.sigma)
+
+    def lift(self, height: Floats) -> LiftedCells:
+        """Return the bounds: |g|² = g² (1 − 2σ(1 − σ)(1 − cos angle))."""
+        angle = self.mu * height
+        odds = self.sigma / (1 - self.sigma + 1e-300)  # q e^u / (1 − q)
+        arg_g = np.arctan2(odds * np.sin(angle), 1 + odds * np.cos(angle))
+        bernoulli_variance = self.sigma * (1 - self.sigma)
+        max_variance = np.maximum(bernoulli_variance[1:], bernoulli_variance[:-1])
+        max_variance[(self.sigma[:-1] < 0.5) & (self.sigma[1:] > 0.5)] = 0.25
+        return LiftedCells(arg_g[:-1], np.asarray(2 * max_variance * (1 - np.cos(angle[1:]))))
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class TiltedCells:
     """φ g^exponent / M(c) in cells [n] between points x [n + 1]: bounds on their masses."""
@@ -366,14 +435,14 @@ class TiltedCells:
 
     @classmethod
     def from_losses(
-        cls, x: Floats, loss: Floats, sigma: Floats, integrand: MomentIntegrand, log_moment_at_c: float
+        cls, x: Floats, loss: Floats, slope: Floats, integrand: MomentIntegrand, log_moment_at_c: float
     ) -> TiltedCells:
-        """Return the cells from log g and σ = (log g)'/μ at x, and log M(c); the log density has slope pμσ − x.
+        """Return the cells from log g and its slope at x, and log M(c); the log density has slope p (log g)' − x.
 
         In the cell with the cut, ``mass_upper`` is the full mass and ``mass_lower`` is 0; later cells are empty.
         """
         width = np.diff(x)
-        slope_bound = abs(integrand.real_exponent) * integrand.mu * sigma[1:]
+        slope_bound = abs(integrand.real_exponent) * slope[1:]
         slope_bound = slope_bound + np.maximum(np.abs(x[1:]), np.abs(x[:-1]))
         log_density = integrand.real_exponent * loss - x**2 / 2 - math.log(2 * math.pi) / 2 - log_moment_at_c
         high = np.maximum(log_density[1:], log_density[:-1]) + slope_bound * width / 2
@@ -399,8 +468,7 @@ class LiftedPath:
     x: Floats
     path_shape: Floats
     """κ at x; a path is b = s κ, up to ``MAX_PATH_HEIGHT``."""
-    sigma: Floats
-    """q e^u / g at x."""
+    phases: Phases
     mu: float
     parts: tuple[TiltedCells, ...]
     """The cells of each integral: one, or two for a trimmed tail."""
@@ -426,14 +494,14 @@ class LiftedPath:
         if len(exponents) > 1:
             low, high = integrand.mu / 2, max(high, NORMAL_TAIL_WIDTH + integrand.mu)
         x = np.linspace(low, high, PATH_CELLS + 1)
-        loss = integrand.log_g(x)
-        log_odds = integrand.mu * x - integrand.mu**2 / 2 + math.log(integrand.rate) - math.log1p(-integrand.rate)
-        sigma = np.asarray(special.expit(log_odds))
+        loss, phases = integrand.log_g(x), integrand.phases_at(x)
         integrands = [
             replace(integrand, real_exponent=exponent, cut=integrand.cut if i == 0 else math.inf)
             for i, exponent in enumerate(exponents)
         ]
-        parts = tuple(TiltedCells.from_losses(x, loss, sigma, part, log_moment_lower_bound) for part in integrands)
+        parts = tuple(
+            TiltedCells.from_losses(x, loss, phases.slope, part, log_moment_lower_bound) for part in integrands
+        )
         log_density = np.asarray(np.logaddexp.reduce([part.real_exponent * loss - x**2 / 2 for part in integrands]))
         log_modulus_at_cut = -math.inf
         if integrand.cut < math.inf:
@@ -442,11 +510,11 @@ class LiftedPath:
             log_modulus_at_cut = MAX_PATH_HEIGHT**2 / 2 + log_at_cut - log_moment_lower_bound
         # beyond e^700 the bound is useless anyway
         cut_contribution = MAX_PATH_HEIGHT * math.exp(min(log_modulus_at_cut, 700.0))
-        path_shape = _best_path_shape(x, log_density, integrand.mu * sigma, starts_on_axis=len(exponents) > 1)
+        path_shape = _best_path_shape(x, log_density, phases.slope, starts_on_axis=len(exponents) > 1)
         masses = np.cumsum(sum(part.mass_upper for part in parts))
         quantile_index = int(np.searchsorted(masses, 0.99 * masses[-1]))
         reference_scale = MAX_PATH_HEIGHT / max(float(path_shape[quantile_index]), 1e-300)
-        return cls(x, path_shape, sigma, integrand.mu, parts, zero_loss_mass, cut_contribution, reference_scale)
+        return cls(x, path_shape, phases, integrand.mu, parts, zero_loss_mass, cut_contribution, reference_scale)
 
     def log_bound(self, y: float) -> float:
         """Return log of the bound, at most 0: the best of several paths, whose bounds decrease with y."""
@@ -463,26 +531,15 @@ class LiftedPath:
         """
         height = np.minimum(scale * self.path_shape, min(MAX_PATH_HEIGHT, math.pi / 2 / self.mu))
         rise = np.diff(height) / np.diff(self.x)
-        angle = self.mu * height
-        odds = self.sigma / (1 - self.sigma + 1e-300)  # q e^u / (1 − q)
-        arg_g = np.arctan2(odds * np.sin(angle), 1 + odds * np.cos(angle))
-        exponent = height[1:] ** 2 / 2 + np.log1p(rise**2) / 2 - y * arg_g[:-1] * (1 - 1e-12)
+        lifted = self.phases.lift(height)
+        exponent = height[1:] ** 2 / 2 + np.log1p(rise**2) / 2 - y * lifted.arg_lower * (1 - 1e-12)
         excess = MASS_OUTSIDE_CELLS + self.cut_contribution
         total = self.zero_loss_mass + MASS_OUTSIDE_CELLS + self.cut_contribution
         for part in self.parts:
-            bracket = np.expm1(np.minimum(exponent + self._log_modulus_growth(part.exponent, angle), 700.0))
+            bracket = np.expm1(np.minimum(exponent + lifted.log_modulus_growth(part.exponent), 700.0))
             excess += float(np.dot(np.where(bracket > 0, part.mass_upper, part.mass_lower), bracket))
             total += float(np.dot(part.mass_upper, bracket + 1))
         return min(math.log1p(max(excess, MIN_EXCESS)), math.log(total))
-
-    def _log_modulus_growth(self, exponent: float, angle: Floats) -> Floats | float:
-        """Return log of a bound on (|g|/g)^exponent: |g|² = g² (1 − 2σ(1 − σ)(1 − cos angle)); 0 if exponent ≥ 0."""
-        if exponent >= 0:
-            return 0.0
-        bernoulli_variance = self.sigma * (1 - self.sigma)
-        max_variance = np.maximum(bernoulli_variance[1:], bernoulli_variance[:-1])
-        max_variance[(self.sigma[:-1] < 0.5) & (self.sigma[1:] > 0.5)] = 0.25
-        return np.asarray(exponent / 2 * np.log1p(-2 * max_variance * (1 - np.cos(angle[1:]))))
 
 
 def _best_path_shape(x: Floats, log_density: Floats, slope: Floats, *, starts_on_axis: bool) -> Floats:

@@ -273,6 +273,8 @@ class ContourMethod(Method):
             low, high = (epsilon, high) if excess > 0 else (low, epsilon)
             previous = epsilon, excess
             epsilon += excess / rate
+            if epsilon <= low == 0 and self._rough_delta(0.0) <= target:
+                return EpsilonGuess(0.0, rate)
             if not low < epsilon < high:
                 epsilon = 2 * low if math.isinf(high) else (low + high) / 2
         return EpsilonGuess(epsilon, rate)

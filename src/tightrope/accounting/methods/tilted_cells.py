@@ -13,7 +13,9 @@ from typing import NamedTuple, Self
 import numpy as np
 from scipy import special
 
+from tightrope.accounting.distributions.base import LossDistribution
 from tightrope.accounting.distributions.gaussian import GaussianLossDistribution
+from tightrope.accounting.distributions.gaussian_mixture import GaussianMixture, MixtureComponents
 from tightrope.accounting.distributions.loss_cells import mixed_loss
 from tightrope.accounting.distributions.subsampled_gaussian import PoissonGaussian
 from tightrope.errors import PrecisionError
@@ -37,24 +39,52 @@ class LineLaw:
     rate: float
     sign: int
 
-    @classmethod
-    def from_distribution(cls, law: object) -> Self | None:
-        """Return the law of a plain or Poisson-sampled Gaussian; None for other distributions."""
+    @staticmethod
+    def from_distribution(law: object) -> LineLaw | None:
+        """Return the law of a plain or Poisson-sampled Gaussian, or of a mixture; None for other distributions."""
         if isinstance(law, PoissonGaussian) and law.cut == math.inf:
-            return cls(law.mu, law.rate, 1 if law.remove or law.rate == 1 else -1)
+            return LineLaw(law.mu, law.rate, 1 if law.remove or law.rate == 1 else -1)
         if isinstance(law, GaussianLossDistribution) and law.rounding == 0:
-            return cls(law.mu, 1.0, 1)
+            return LineLaw(law.mu, 1.0, 1)
+        if isinstance(law, GaussianMixture) and law.cut == math.inf:
+            parts = law.components
+            return MixtureLine(parts.largest, parts.moved_weight, 1 if law.remove else -1, parts)
         return None
+
+    def reverse_distribution(self) -> LossDistribution:
+        """Return the loss distribution of the pair in the other order."""
+        if self.rate == 1:
+            return GaussianLossDistribution(self.mu)
+        return PoissonGaussian(self.mu, self.rate, self.sign < 0)
+
+    @property
+    def log_least_ratio(self) -> float:
+        """The infimum of log g."""
+        return math.log1p(-self.rate) if self.rate < 1 else -math.inf
 
     @property
     def least_loss(self) -> float:
         """The infimum of the losses."""
-        return math.log1p(-self.rate) if self.sign > 0 and self.rate < 1 else -math.inf
+        return self.log_least_ratio if self.sign > 0 else -math.inf
 
     @property
     def largest_loss(self) -> float:
         """The supremum of the losses."""
-        return math.inf if self.sign > 0 else -math.log1p(-self.rate)
+        return math.inf if self.sign > 0 else -self.log_least_ratio
+
+    @property
+    def probability_rounding(self) -> float:
+        """Rounding error of the logs of the probabilities of the shifts, and of their exponents, in units of 2⁻⁵³."""
+        return 0.0
+
+    def log_slope(self, x: Floats) -> Floats:
+        """Return the slope of log g at x [n]."""
+        return np.asarray(self.mu * special.expit(self.mu * x - self.mu**2 / 2 + special.logit(self.rate)))
+
+    def log_g_rounding(self, x: Floats) -> Floats:
+        """Return a bound on the rounding error of log g at x [n], in units of 2⁻⁵³, besides that of the sum itself."""
+        sizes = np.abs(self.mu * x) + self.mu**2 + 1 - math.log(self.rate)
+        return np.asarray(16 * sizes * self.log_slope(x) / self.mu)  # half of it is for the rounding of μ
 
     def log_g(self, x: Floats) -> Floats:
         """Return log g, without overflow, and accurate near 0."""
@@ -98,7 +128,7 @@ class LineLaw:
         elif above:
             parts = [edge, float(special.log_ndtr(-far))]
         else:
-            parts = [max(edge, power * math.log1p(-self.rate)) if power < 0 else edge, float(special.log_ndtr(far))]
+            parts = [max(edge, power * self.log_least_ratio) if power < 0 else edge, float(special.log_ndtr(far))]
         beyond = math.fsum(parts) + LOG_UNITS * ROUND_OFF * (math.fsum(map(abs, parts)) + far**2)
         if far == x:
             return beyond
@@ -113,7 +143,7 @@ class LineLaw:
         log_g = self.log_g(x)
         slope = np.diff(log_g) / np.diff(x)
         if power < 0:
-            slope = self.mu * special.expit(self.mu * x[:-1] - self.mu**2 / 2 + special.logit(self.rate))
+            slope = self.log_slope(x[:-1])
         drift = power * slope
         log_mass = np.minimum(special.log_ndtr(x[1:] - drift), special.log_ndtr(drift - x[:-1]))
         parts = np.stack([power * log_g[:-1], -drift * x[:-1], drift**2 / 2, log_mass])
@@ -126,6 +156,49 @@ class LineLaw:
         log_b = math.log(self.rate) + float(special.log_ndtr(self.mu - x))
         kept = math.log1p(-self.rate) if self.rate < 1 else -math.inf
         return float(np.logaddexp(log_b, kept + log_q)), log_q
+
+
+@dataclass(frozen=True, slots=True)
+class MixtureLine(LineLaw):
+    """The loss of a mixture of Gaussians: ``mu`` is its largest shift, ``rate`` the probability of a shift above 0."""
+
+    components: MixtureComponents
+
+    def reverse_distribution(self) -> LossDistribution:
+        return GaussianMixture(self.components, self.sign < 0)
+
+    @property
+    def log_least_ratio(self) -> float:
+        return self.components.log_zero_weight
+
+    @property
+    def probability_rounding(self) -> float:
+        return 2 * self.components.weight_error + 4 * self.mu**2
+
+    def log_g(self, x: Floats) -> Floats:
+        return self.components.log_g(x)
+
+    def log_slope(self, x: Floats) -> Floats:
+        total, slope = self.components.log_moved_sum(x)
+        return np.asarray(slope * np.exp(total - self.log_g(x)))
+
+    def log_g_rounding(self, x: Floats) -> Floats:
+        share = np.exp(self.components.log_moved_sum(x)[0] - self.log_g(x))
+        sizes = np.abs(self.mu * x) + self.mu**2 + 1 + self.components.weight_error
+        return np.asarray(16 * sizes * np.minimum(share, 1.0) + 4 * self.components.weight_error * self.rate)
+
+    def outcome_at_loss(self, loss: Floats) -> Floats:
+        levels = np.atleast_1d(self.sign * loss)
+        level = np.expm1(np.clip(levels, -700.0, 700.0)) + self.rate
+        logs = np.where(levels > 700.0, levels, np.log(np.where(level > 0, level, 1.0)))
+        low, high = self.components.outcome_at(logs, np.zeros_like(logs))
+        return np.where(level > 0, low / 2 + high / 2, -np.inf).reshape(np.shape(loss))
+
+    def log_tail_masses(self, x: float) -> tuple[float, float]:
+        parts = zip(self.components.shifts, self.components.log_weights, strict=True)
+        log_q = float(special.log_ndtr(-x))
+        moved = [log_weight + float(special.log_ndtr(shift - x)) for shift, log_weight in parts]
+        return float(special.logsumexp([*moved, self.components.log_zero_weight + log_q])), log_q
 
 
 class Outline(NamedTuple):
@@ -284,14 +357,13 @@ class TiltedLattice:
             sums[1] += mass * fraction
             sums[2] += mass
             sums[3] -= mass * np.expm1(self.step * panels.point - loss)
-        exponent = law.mu * panels.start - law.mu**2 / 2
-        share = special.expit(exponent + special.logit(law.rate))
-        sizes = np.abs(law.mu * panels.start) + law.mu**2 + 1 - math.log(law.rate)
-        # Half of the first term is for the rounding of μ.
-        loss_error = 16 * sizes * share + 16 * np.abs(loss + anchor) + 8 * abs(anchor)
+        loss_error = law.log_g_rounding(panels.start) + 16 * np.abs(loss + anchor) + 8 * abs(anchor)
         logs = panels.start**2 + np.abs(log_g) + np.abs(self.tilt * below) + np.abs(log_width) + abs(shift)
         return sums, np.array(
-            [ROUND_OFF * float(np.max(loss_error)) + outside, ROUND_OFF * (4 * float(np.max(logs)) + 256)]
+            [
+                ROUND_OFF * float(np.max(loss_error)) + outside,
+                ROUND_OFF * (4 * float(np.max(logs)) + 256 + law.probability_rounding),
+            ]
         )
 
 

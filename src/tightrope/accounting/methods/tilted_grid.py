@@ -18,8 +18,6 @@ from scipy import special
 
 from tightrope.accounting.bounds import Interval, probability_error_bounds
 from tightrope.accounting.distributions.composition import Composition
-from tightrope.accounting.distributions.gaussian import GaussianLossDistribution
-from tightrope.accounting.distributions.subsampled_gaussian import PoissonGaussian
 from tightrope.accounting.methods.lattice import LatticePoints, TiltedSum, TiltShape, raise_to_power
 from tightrope.accounting.methods.method import Method
 from tightrope.accounting.methods.tail_jumps import FoldedPaths
@@ -364,9 +362,8 @@ class TiltedGridMethod(Method):
 
 def _reverse_log_moment(law: LineLaw, t: float) -> float:
     """Return an upper bound on log E e^{−tL} under Q, that of the reverse pair at t; ∞ if t is out of range."""
-    reverse = PoissonGaussian(law.mu, law.rate, law.sign < 0) if law.rate < 1 else GaussianLossDistribution(law.mu)
     try:
-        enclosure = reverse.enclose_cumulant(np.array([t + 0j]))
+        enclosure = law.reverse_distribution().enclose_cumulant(np.array([t + 0j]))
     except PrecisionError:
         return math.inf
     if enclosure is None:
