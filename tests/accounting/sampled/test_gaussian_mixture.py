@@ -67,7 +67,8 @@ def two_steps(mixture: Weights, epsilon: float, remove: bool) -> mp.mpf:
         return mp.npdf(x) * (g if remove else 1) * one_step(mixture, epsilon - loss, remove)
 
     top = max(s for s, _ in mixture)
-    return mp.quad(part, [mp.mpf(v) for v in np.arange(-8.0, 8.5 + top, 2.0)], maxdegree=4)
+    kink = outcome(mixture, mp.exp(epsilon if remove else -epsilon) / mixture[0][1])
+    return mp.quad(part, sorted([kink, *(mp.mpf(v) for v in np.arange(-8.0, 8.5 + top, 2.0))]), maxdegree=4)
 
 
 def many_steps(mixture: Weights, count: int, epsilon: float) -> float:
