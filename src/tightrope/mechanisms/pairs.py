@@ -14,12 +14,6 @@ from numpy.typing import ArrayLike
 from tightrope.accounting.bounds import TrueValueOf
 from tightrope.accounting.distributions.atoms import Atoms
 from tightrope.accounting.distributions.base import LossDistribution
-from tightrope.accounting.distributions.gaussian_mixture import (
-    MAX_COMPONENTS,
-    MAX_SHIFT,
-    MIN_SHIFT,
-    mixture_distribution,
-)
 from tightrope.accounting.distributions.profile import (
     MomentCurve,
     Profile,
@@ -265,6 +259,13 @@ def mixture_of_gaussians(sensitivities: ArrayLike, probabilities: ArrayLike, *, 
     >>> round(mixture_of_gaussians([0, 1, 3], [0.9, 0.09, 0.01], scale=2).loss.total_variation(), 12)
     0.022829402055
     """
+    from tightrope.accounting.distributions.gaussian_mixture import (
+        MAX_COMPONENTS,
+        MAX_SHIFT,
+        MIN_SHIFT,
+        mixture_distribution,
+    )
+
     width, weights = check_positive("scale", scale), _parse_distribution("probabilities", probabilities)
     shifts = np.asarray(sensitivities, dtype=np.float64)
     if shifts.shape != weights.shape:

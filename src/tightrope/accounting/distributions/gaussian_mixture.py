@@ -118,7 +118,7 @@ class MixtureComponents:
         The logarithm of the sum is convex, with slopes between the least and the largest shift: Newton's steps from the
         right never pass the root.
         """
-        shifts, log_weights = self.columns()
+        shifts, log_weights = self.columns(np.ndim(log_level))
         x = np.min((log_level - log_weights) / shifts + shifts / 2, axis=0)  # where the largest addend is e^{log_level}
         for _ in range(NEWTON_STEPS):
             value, slope = self.log_moved_sum(x)
@@ -319,19 +319,16 @@ class GaussianMixture(LineMomentDistribution):
 
     def _outcomes_between(self, epsilon: BoundArrays) -> BoundArrays:
         """Return bounds on the outcome whose loss is ε, for an ε between two ends; −∞ where no outcome has it."""
-        sign, ends = (1.0 if self.remove else -1.0), []
-        # e^{±ε} less the probability of no shift, as a sum with the probability of a shift.
-        for end in epsilon:
-            moved, growth = self.components.moved_weight, np.expm1(np.minimum(sign * end, 700.0))
-            level = growth + moved
-            is_positive = level > 0
-            log_level = np.where(sign * end > 700.0, sign * end, np.log(np.where(is_positive, level, 1.0)))
-            sizes = np.abs(growth) + self.components.weight_error * moved
-            error = 4 * ROUND_OFF * (1 + sizes / np.where(is_positive, level, 1.0) + np.abs(log_level))
-            low, high = self.components.outcome_at(log_level, error)
-            ends.append((np.where(is_positive, low, -np.inf), np.where(is_positive, high, -np.inf)))
-        (first_low, first_high), (last_low, last_high) = ends
-        return np.minimum(first_low, last_low), np.maximum(first_high, last_high)
+        sign, moved = (1.0 if self.remove else -1.0), self.components.moved_weight
+        exponents = sign * np.stack(epsilon)
+        # e^{±ε} less the probability of no shift, as a sum with the probability of a shift, and its error.
+        growth = np.expm1(np.minimum(exponents, 700.0))
+        error = 4 * ROUND_OFF * (np.abs(growth) + self.components.weight_error * moved)
+        levels = np.concatenate([growth + moved - error, growth + moved + error])
+        logs = np.log(np.where(levels > 0, levels, 1.0)) + np.maximum(np.concatenate([exponents] * 2) - 700.0, 0.0)
+        low, high = self.components.outcome_at(logs, 4 * ROUND_OFF * (1 + np.abs(logs)))
+        low, high = (np.where(levels > 0, end, -np.inf) for end in (low, high))
+        return np.min(low, axis=0), np.max(high, axis=0)
 
     def _removal_delta(self, x: Floats) -> BoundArrays:
         """Return bounds on Σ p_i (Φ(s_i − x) − e^{s_i x − s_i²/2} Φ(−x)), which falls with x."""
