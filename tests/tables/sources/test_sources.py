@@ -309,7 +309,7 @@ def test_two_private_tables_are_refused_with_advice_and_read_as_a_relation_or_a_
         (
             pa.table(FRAME),
             {"types": {}},
-            "None unless the source is a CSV file, a pandas frame or a folder of partitions",
+            "None unless the source is a CSV file, JSON lines, a pandas frame or a folder of partitions",
         ),
         (pd.DataFrame(FRAME), {"types": {"city": "text"}}, "without a type of its own"),
         (pd.DataFrame(FRAME), {"dialect": {}}, "None unless the source is a CSV file"),

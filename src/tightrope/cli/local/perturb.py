@@ -37,7 +37,7 @@ from tightrope.reporting.wording.study import (
     privacy_words,
     repeated_words,
 )
-from tightrope.tables.sources.csv import CsvFile, Dialect, is_csv_path
+from tightrope.tables.sources.csv import is_csv_path, open_binary_file
 
 if TYPE_CHECKING:
     from tightrope.documents.study import FindingsDocument
@@ -123,9 +123,7 @@ def _check_column_has_numbers(path: Path, column: str) -> None:
     A missing value, or text in a column of numbers, is reported as the middle of the range or as a random category.
     """
     delimiter = "\t" if ".tsv" in path.suffixes[-2:] else ","
-    with io.TextIOWrapper(
-        CsvFile(path, Dialect()).open_bytes(), newline="", encoding="utf-8-sig", errors="replace"
-    ) as file:
+    with io.TextIOWrapper(open_binary_file(path), newline="", encoding="utf-8-sig", errors="replace") as file:
         has_text = False
         for row in csv.DictReader(file, delimiter=delimiter):
             cell = (row.get(column) or "").strip()

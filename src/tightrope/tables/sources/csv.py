@@ -156,6 +156,17 @@ class CsvLines:
     count: int
 
 
+def open_binary_file(path: Path) -> BinaryIO:
+    """Open the file, and decompress it if its name ends in ``.gz``."""
+    is_compressed = path.suffix.lower() == ".gz"
+    if is_compressed and first_bytes(path, len(GZIP_MARK)) != GZIP_MARK:
+        text = f"{str(path)!r} is called .gz, but is not compressed by gzip; call it by what it is"
+        raise InputError.from_text("source", text)
+    open_file: Callable[..., Any] = gzip.open if is_compressed else open
+    file: BinaryIO = engine_call("open the file", lambda: open_file(path, "rb"))
+    return file
+
+
 @dataclass(frozen=True, slots=True)
 class CsvFile:
     """A CSV file and its form."""
@@ -163,19 +174,9 @@ class CsvFile:
     path: Path
     dialect: Dialect
 
-    def open_bytes(self) -> BinaryIO:
-        """Open the file, and decompress it if its name ends in ``.gz``."""
-        is_compressed = self.path.suffix.lower() == ".gz"
-        if is_compressed and first_bytes(self.path, len(GZIP_MARK)) != GZIP_MARK:
-            text = f"{str(self.path)!r} is called .gz, but is not compressed by gzip; call it by what it is"
-            raise InputError.from_text("source", text)
-        open_file: Callable[..., Any] = gzip.open if is_compressed else open
-        file: BinaryIO = engine_call("open the CSV file", lambda: open_file(self.path, "rb"))
-        return file
-
     def read_header(self) -> bytes:
         """Return the first record, without its end; the rest of the file has no effect on the result."""
-        with self.open_bytes() as file:
+        with open_binary_file(self.path) as file:
             text = b""
             for block in _utf8_blocks(file, self.dialect.encoding):
                 text += block
@@ -334,7 +335,7 @@ class CsvFile:
 
     def _line_blocks(self) -> Iterator[bytes]:
         """Yield the file in blocks of complete records and blank lines."""
-        with self.open_bytes() as file:
+        with open_binary_file(self.path) as file:
             pending = b""
             for block in _utf8_blocks(file, self.dialect.encoding):
                 pending += block

@@ -271,6 +271,50 @@ def open_relation(relation: DuckDBPyRelation, files: StampedFiles | None = None)
     return table_from_stream("duckdb", arrow.schema(list(types.items())), read_columns, check_relation, kinds)
 
 
+def open_table_of_connection(connection: Any, name: str | None) -> Table:
+    """Open a table or view of a user's DuckDB connection, by its name in DuckDB; see ``open_relation``."""
+    if name is None:
+        raise InputError("table", None, "the name of a table in the connection", "say table='people'")
+    errors = load_library("duckdb")
+
+    def find_table() -> DuckDBPyRelation | None:
+        try:
+            return connection.table(name)
+        except (errors.CatalogException, errors.InvalidInputException):  # the second for a name of a Python variable
+            return None
+
+    relation = engine_call("find the table in the DuckDB connection", find_table)
+    if relation is None:
+        text = f"the DuckDB connection has no table {name!r}; a query is a source, too: con.sql('...')"
+        raise SchemaError.from_text("table", text)
+    return open_relation(relation)
+
+
+REMOTE_READER = "httpfs"
+"""DuckDB's extension that reads https:// and s3://; it is never installed by Tightrope."""
+
+
+def open_remote_parquet(url: str) -> Table:
+    """Open a Parquet file at a URL through DuckDB's extension; raises ``InputError`` if it is not installed."""
+    backend, errors = engine_call("open a connection", open_connection), load_library("duckdb")
+
+    def load_reader() -> bool:
+        try:
+            backend.raw_sql(f"LOAD {REMOTE_READER}")
+        except errors.IOException:
+            return False
+        return True
+
+    if not engine_call("load DuckDB's extension for URLs", load_reader):
+        text = (
+            f"DuckDB's extension {REMOTE_READER}, which reads URLs, is not installed. Install it once: "
+            f"python -c \"import duckdb; duckdb.sql('INSTALL {REMOTE_READER}')\". Or copy the file here first"
+        )
+        raise InputError.from_text("source", text)
+    step = "read the schema of the Parquet file"
+    return open_relation(engine_call(step, lambda: backend.con.from_parquet(url, hive_partitioning=False)))
+
+
 def open_parquet_by_duckdb(path: Path) -> Table:
     """Open a Parquet file with columns that Arrow cannot represent: DuckDB reads these as bytes, which are refused.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from tightrope.tables.backends.column_types import schema_of
 from tightrope.tables.backends.postgres import SCHEMES
 from tightrope.tables.backends.registry import backend_for
 from tightrope.tables.engine_calls import engine_call, load_library
-from tightrope.tables.sources import csv, databases, frames, parquet
+from tightrope.tables.sources import csv, databases, frames, parquet, streams
 from tightrope.tables.sources.csv import Dialect
 from tightrope.tables.sources.parquet_folders import is_pattern
 from tightrope.tables.table import Table, check_names
@@ -63,11 +64,18 @@ def operations_across_rows(expression: Any) -> list[str]:
 
 
 DUCKDB_SUFFIXES = (".duckdb", ".db", ".ddb")
-POSTGRES, PARQUET_FOLDER = SCHEMES[0], "parts"
+POSTGRES, PARQUET_FOLDER, REMOTE, STREAM = SCHEMES[0], "parts", "https://", "stream"
 SOURCES = (
-    "a path to a .parquet, .csv, .tsv, .csv.gz or .duckdb file, a folder of .parquet parts or a pattern for them, a "
-    "postgresql:// URL, a pandas, polars or Spark frame, a pyarrow table, a DuckDB relation or an ibis table"
+    "a path to a .parquet, .csv, .tsv, .csv.gz, .jsonl or .duckdb file, a folder of .parquet parts or a pattern for "
+    "them, a postgresql:// URL, a pandas, polars or Spark frame, an Arrow table, stream or dataset, a DuckDB relation "
+    "or an ibis table"
 )
+_URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(/+)")
+"""A URL, or what is left of one that was made a path: ``s3:/bucket``."""
+REMOTE_SCHEMES = ("https", "http", "s3", "gs", "gcs", "r2")
+"""Schemes of URLs that DuckDB's extension reads."""
+IBIS_SCHEMES = ("snowflake", "bigquery", "trino", "clickhouse", "mysql", "mssql", "oracle", "databricks", "sqlite")
+"""Schemes of URLs of databases whose tables are opened by ibis."""
 SourceKind = str | tuple[str, str]
 """The suffix of a file, the scheme of a URL, ``PARQUET_FOLDER``, or the library and the name of a class."""
 
@@ -86,12 +94,16 @@ def open_source(
             to a folder of ``.parquet`` parts (what Spark writes, also in partitions, ``year=2024/part.parquet``), or a
             pattern (``data/*.parquet``); a pandas ``DataFrame``, polars ``DataFrame`` or ``LazyFrame``, Spark
             ``DataFrame`` (its session's time zone becomes UTC), pyarrow ``Table``; a DuckDB relation; an ibis table
-            expression on any back end but PostgreSQL; or the URL of a PostgreSQL database,
-            ``postgresql://role@host/database``, without a password (PGPASSWORD or ``~/.pgpass`` hold it). A ``Table``
-            is returned unchanged.
-        table: the name of the table, ``table`` or ``schema.table``, in a DuckDB file or a PostgreSQL database.
+            expression on any back end but PostgreSQL; a ``.jsonl`` file (``.ndjson``, also ``.gz``) of JSON objects;
+            a DuckDB connection; a ``pyarrow.dataset``; anything with the Arrow C stream interface, whose records are
+            held in memory; ``https://`` or ``s3://`` with a Parquet file, if DuckDB's extension for it is installed;
+            or the URL of a PostgreSQL database, ``postgresql://role@host/database``, without a password (PGPASSWORD
+            or ``~/.pgpass`` hold it). A ``Table`` is returned unchanged.
+        table: the name of the table, ``table`` or ``schema.table``, in a DuckDB file or a PostgreSQL database, or its
+            name in a DuckDB connection.
         types: the kinds of columns that have no type of their own, for example ``{"income": "number"}``: a CSV file's
-            (others are text) and columns of a pandas frame that hold objects. A value that does not fit is missing.
+            (others are text), those of JSON lines (which have no others) and columns of a pandas frame that hold
+            objects. A value that does not fit is missing.
         dialect: how a CSV file is written, if it is not UTF-8 with commas, double quotes and a header line: any of
             ``delimiter, quote, decimal, encoding, header, date_format, timestamp_format, newlines, null_values``.
 
@@ -114,7 +126,9 @@ def open_source(
         allowed, sources = _OPTIONS[name]
         if value is not None and kind not in allowed:
             raise InputError(name, value, f"None unless the source is {sources}", "leave it out")
-    if isinstance(kind, tuple):
+    if kind == DUCKDB_CONNECTION:
+        return databases.open_table_of_connection(source, table)
+    if kind in _OPENERS:
         return _OPENERS[kind](source, types or {})
     if kind == POSTGRES:
         url = str(source)
@@ -123,7 +137,7 @@ def open_source(
                 "table", table, "the name of a table in the database", "say table='schema.table', or --table"
             )
         return databases.open_postgres(url, table)
-    return _open_file(Path(str(source)), kind, table, (types or {}, Dialect.from_entries(dialect or {})))
+    return _open_file(Path(str(source)), str(kind), table, (types or {}, Dialect.from_entries(dialect or {})))
 
 
 def _source_kind(source: object) -> SourceKind:
@@ -132,23 +146,56 @@ def _source_kind(source: object) -> SourceKind:
         return POSTGRES
     if isinstance(source, (str, Path)):
         path = Path(source)
+        url = _URL.match(str(source))
+        if url and not path.exists():
+            return _check_remote_url(str(source), url[1].lower(), is_path=len(url[2]) == 1)
         is_folder = path.is_dir() and path != Path()  # an empty text is not the current folder
         if is_folder or is_pattern(path):
             return PARQUET_FOLDER
-        return next((suffix for suffix in csv.SUFFIXES if path.name.lower().endswith(suffix)), path.suffix.lower())
+        endings = (*csv.SUFFIXES, *streams.JSON_LINES)
+        return next((ending for ending in endings if path.name.lower().endswith(ending)), path.suffix.lower())
     # The library and name of the first class of the source that can be opened.
-    classes = ((ancestor.__module__.partition(".")[0], ancestor.__name__) for ancestor in type(source).__mro__)
+    parents = type(source).__mro__
+    classes = ((parent.__module__.partition(".")[0].lstrip("_"), parent.__name__) for parent in parents)
     openable = next((name for name in classes if name in _OPENERS), None)
+    if openable is None and hasattr(source, "__arrow_c_stream__"):
+        return STREAM
     if openable is None:
         remedy = JOIN_REMEDY if isinstance(source, list | tuple | Mapping) else ""
         raise InputError("source", type(source), SOURCES, remedy)  # not the value: its repr may hold data
     return openable
 
 
-PANDAS = ("pandas", "DataFrame")
+def _check_remote_url(url: str, scheme: str, *, is_path: bool) -> SourceKind:
+    """Return ``REMOTE`` for a URL that DuckDB's extension reads; raises ``InputError`` that says what to do else."""
+    shown = f"{scheme}://..."
+    if is_path:
+        remedy = f"{shown} was made a path; pass the URL as text"
+    elif scheme in REMOTE_SCHEMES:
+        if url.partition("?")[0].lower().endswith(".parquet"):
+            return REMOTE
+        remedy = f"{shown} is read only for a .parquet file; copy other files here first"
+    elif scheme.startswith(("postgresql+", "postgres+")):
+        remedy = f"{shown} names a driver of SQLAlchemy; leave it out: postgresql://role@host/database"
+    elif scheme in IBIS_SCHEMES:
+        remedy = f"tables of {scheme} are opened by ibis: tr.Session(ibis.{scheme}.connect(...).table('people'), ...)"
+    elif scheme in ("file", "duckdb"):
+        remedy = f"give the path of the file, without {scheme}://"
+    else:
+        remedy = f"{shown} cannot be read; copy the table here, or open it as an ibis table"
+    raise InputError.from_text("source", f"{remedy} (docs/engines.md)")
+
+
+PANDAS, DUCKDB_CONNECTION = ("pandas", "DataFrame"), ("duckdb", "DuckDBPyConnection")
 _OPTIONS: Mapping[str, tuple[tuple[SourceKind, ...], str]] = {
-    "table": ((*DUCKDB_SUFFIXES, POSTGRES), "a DuckDB file or a PostgreSQL database"),
-    "types": ((*csv.SUFFIXES, PANDAS, PARQUET_FOLDER), "a CSV file, a pandas frame or a folder of partitions"),
+    "table": (
+        (*DUCKDB_SUFFIXES, POSTGRES, DUCKDB_CONNECTION),
+        "a DuckDB file or connection, or a PostgreSQL database",
+    ),
+    "types": (
+        (*csv.SUFFIXES, *streams.JSON_LINES, PANDAS, PARQUET_FOLDER),
+        "a CSV file, JSON lines, a pandas frame or a folder of partitions",
+    ),
     "dialect": (csv.SUFFIXES, "a CSV file"),
 }
 """The kinds of source to which each option applies, and how errors name them."""
@@ -157,6 +204,7 @@ _OPTIONS: Mapping[str, tuple[tuple[SourceKind, ...], str]] = {
 _REMEDIES = {
     **dict.fromkeys((".gz", ".zip", ".bz2", ".xz", ".zst"), "unpack it first; .csv.gz is read as it is"),
     **dict.fromkeys((".txt", ".tab"), "call it .csv, or .tsv if tabs separate its columns"),
+    ".json": "write one object a line and call it .jsonl",
     **dict.fromkeys((".sqlite", ".sqlite3"), databases.SQLITE_REMEDY),
 }
 
@@ -164,7 +212,7 @@ _REMEDIES = {
 def _open_file(path: Path, suffix: str, table: str | None, written: tuple[Mapping[str, str], Dialect]) -> Table:
     if suffix == PARQUET_FOLDER:
         return parquet.open_parquet(path, written[0])
-    if suffix not in (".parquet", *csv.SUFFIXES, *DUCKDB_SUFFIXES):
+    if suffix not in (".parquet", *csv.SUFFIXES, *streams.JSON_LINES, *DUCKDB_SUFFIXES):
         raise InputError("source", redact_secret(str(path)), SOURCES, _REMEDIES.get(suffix, "convert it to Parquet"))
     if not path.is_file():
         remedy = "check the path; it is relative to the current directory"
@@ -172,6 +220,8 @@ def _open_file(path: Path, suffix: str, table: str | None, written: tuple[Mappin
     if suffix == ".parquet":
         is_readable = parquet.has_arrow_types(path)
         return parquet.open_parquet(path, {}) if is_readable else databases.open_parquet_by_duckdb(path)
+    if suffix in streams.JSON_LINES:
+        return streams.open_json_lines(path, written[0])
     if suffix in csv.SUFFIXES:
         return csv.open_csv(path, *written)
     return databases.open_duckdb(path, table)
@@ -201,13 +251,17 @@ def open_ibis(expression: Any, _: Mapping[str, str]) -> Table:
     return Table(schema_of(expression.schema()), "ibis", lambda: backend, lambda _: expression)
 
 
-_OPENERS: Mapping[tuple[str, str], Callable[[Any, Mapping[str, str]], Table]] = {
+_OPENERS: Mapping[SourceKind, Callable[[Any, Mapping[str, str]], Table]] = {
     PANDAS: frames.open_pandas,
     ("polars", "DataFrame"): lambda frame, _: frames.open_polars(frame),
     ("polars", "LazyFrame"): lambda frame, _: frames.open_polars_lazy(frame),
+    STREAM: lambda source, _: streams.open_arrow_stream(source),
+    REMOTE: lambda url, _: databases.open_remote_parquet(str(url)),
+    ("pyarrow", "Dataset"): lambda dataset, _: streams.open_dataset(dataset),
+    DUCKDB_CONNECTION: lambda connection, _: databases.open_table_of_connection(connection, None),
     ("pyarrow", "Table"): lambda table, _: frames.open_arrow(table),
     ("pyspark", "DataFrame"): lambda frame, _: frames.open_spark(frame),
     ("duckdb", "DuckDBPyRelation"): lambda relation, _: databases.open_relation(relation),
     ("ibis", "Table"): open_ibis,
 }
-"""Functions that open a source, by the library and the name of its class, so that no library is imported to check."""
+"""Functions that open a source, mostly by the library and the name of its class: no library is imported to check."""
