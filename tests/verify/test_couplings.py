@@ -84,6 +84,17 @@ def raised_potentials(data: Data) -> None:
     data["common_part"]["potentials"] = [[4 * v + 1 for v in row] for row in data["common_part"]["potentials"]]
 
 
+def huge_potentials(size: float) -> Callable[[Data], None]:
+    """Shift all potentials by so much that rounding, or infinity, hides how little they prove."""
+
+    def forge(data: Data) -> None:
+        part = data["common_part"]
+        part["potentials"] = [[v + size for v in row] for row in part["potentials"]]
+        part["lower"] = sum(w * group["loss"] for w, group in zip(part["weights"], data["groups"], strict=True))
+
+    return forge
+
+
 FORGED: dict[str, tuple[str, Callable[[Data], None]]] = {
     "more cells than points": ("a line", more_cells),
     "fewer names than points": ("categories", fewer_points),
@@ -111,6 +122,8 @@ FORGED: dict[str, tuple[str, Callable[[Data], None]]] = {
     "not partial": ("a partial map", lambda data: data.pop("common_part")),
     "a bound above the distance": ("a partial map", higher_bound),
     "a bound that is not proved": ("a partial map of edges", raised_potentials),
+    "potentials beyond precision": ("a partial line", huge_potentials(1e19)),
+    "potentials that add up to infinity": ("a partial map", huge_potentials(1e308)),
     "no potentials": ("a partial line", lambda data: data["common_part"].update(potentials=[[0.0] * 4] * 2)),
     "potentials of one group": ("a partial line", lambda data: data["common_part"]["potentials"].pop()),
     "potentials of fewer points": ("a partial line", lambda data: data["common_part"]["potentials"][0].pop()),

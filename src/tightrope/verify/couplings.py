@@ -214,6 +214,11 @@ def common_part_claims(
     yield equality_claim("common_part: sizes", shapes, [len(groups), len(groups), *(len(target) for _ in groups)])
     yield equality_claim("common_part.weights add up to 1", abs(math.fsum(part["weights"]) - 1) <= LOSS_TOLERANCE, True)
     yield equality_claim("common_part: the objective is the mean", data["objective"], "expected")
+    # Sums of larger potentials would not be exact enough.
+    largest = distances.largest * (1 + LOSS_TOLERANCE)
+    rows = zip(part["weights"], part["potentials"], strict=True)
+    are_small = all(max(row) <= weight * largest for weight, row in rows)
+    yield equality_claim("common_part.potentials: at most the largest distance", are_small, True)
     if len(groups) * len(target) ** 2 > MAX_DRAW_WEIGHTS:
         reason = "how small the distance is: not a privacy claim, and too many pairs of points"
         yield unchecked_claim("common_part.lower", reason)

@@ -180,6 +180,34 @@ def test_a_frontier_of_few_points_bounds_what_it_has_not_solved() -> None:
         assert least <= upper + 1e-9
 
 
+def test_a_frontier_of_costs_beyond_precision_ends() -> None:
+    """Costs of 1e15 and 1: gaps at the solutions stay open, and are not solved again and again."""
+    rng = np.random.default_rng(17)
+    table = np.where(rng.random((7, 7)) < 0.3, 1e15, rng.random((7, 7)))
+    found = transport.delta_frontier(laws(18, 2), table, max_points=12)
+    deltas = [point.delta for point in found.points]
+    assert len(set(deltas)) == len(deltas) <= 12
+    for delta in (0.0, 0.2, 1.0):
+        lower, upper = found.cost_bounds(delta)
+        assert 0 <= lower <= upper
+
+
+@pytest.mark.parametrize("cost", COSTS.values(), ids=COSTS)
+def test_potentials_are_at_most_the_distances(cost: Cost) -> None:
+    groups, weights = laws(19, 3), [0.2, 0.5, 0.3]
+    v = transport.partial_barycenter(groups, cost, delta=0.15, weights=weights).dual.v
+    assert (v >= 0).all()
+    assert (v <= np.array(weights)[:, None] * cost.to_matrix().max() * (1 + 1e-12)).all()
+    # Raising them loses nothing.
+    loose = np.maximum(v - np.random.default_rng(20).random(v.shape) * 0.1 * v.max(), 0)
+    tight = module.tight_potentials(cost, np.array(weights), loose)
+    before, after = (
+        module.common_part_dual(groups, cost, np.array(weights), some, None).lower_bound(0.15)
+        for some in (loose, tight)
+    )
+    assert after >= before - 1e-12 * cost.to_matrix().max()
+
+
 def test_a_proof_of_one_delta_bounds_every_other() -> None:
     groups, cost = laws(12, 3), COSTS["places"]
     dual = transport.partial_barycenter(groups, cost, delta=0.2).dual

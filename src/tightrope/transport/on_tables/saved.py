@@ -214,12 +214,15 @@ def check_common_part(mechanism: CouplingMechanism, part: CommonPart, cost: Cost
     missing = 1 - mechanism.common_mass
     if not missing <= exact_delta(part.delta):
         raise _tampered_error("common part of the output laws", f"1 - {float(missing)!r}", f"at least 1 - {part.delta}")
-    shares = np.array(part.weights)
+    shares, potentials = np.array(part.weights), np.array(part.potentials)
     if not abs(math.fsum(part.weights) - 1) <= LOSS_TOLERANCE:
         raise _tampered_error("weights", part.weights, "fractions that add up to 1")
     laws = np.stack([law.float_masses for law in mechanism.groups.values()])
     cap = mechanism.target.float_masses if part.fixed_target else None
-    proven = common_part_dual(laws, cost, shares, np.array(part.potentials), cap).lower_bound(part.delta)
+    largest = cost.cost_upper_bound() * (1 + LOSS_TOLERANCE)
+    if not (potentials <= shares[:, None] * largest).all():
+        raise _tampered_error("potentials", float(potentials.max()), f"at most the largest distance {largest:.6g}")
+    proven = common_part_dual(laws, cost, shares, potentials, cap).lower_bound(part.delta)
     mean = math.fsum(share * mechanism.loss[group] for share, group in zip(part.weights, mechanism.groups, strict=True))
     if not part.lower <= min(proven, mean) + LOSS_TOLERANCE * cost.cost_upper_bound():
         raise _tampered_error("lower", part.lower, f"at most {min(proven, mean)!r}, computed from its potentials")

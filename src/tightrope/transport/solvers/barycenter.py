@@ -311,7 +311,7 @@ def _solve_partial_barycenter(
     couplings = tuple(coupling_of_tiny_cost(law, common + rest, cost) for law, rest in zip(groups, rests, strict=True))
     total_cost = float(sum(share * found.cost for share, found in zip(shares, couplings, strict=True)))
     prices = program.sign * multipliers[program.potential_rows][:, :m]
-    dual = common_part_dual(groups, cost, shares, np.maximum(prices, 0.0), cap)
+    dual = common_part_dual(groups, cost, shares, tight_potentials(cost, shares, np.maximum(prices, 0.0)), cap)
     return PartialBarycenter(delta, common, rests, total_cost, dual.lower_bound(delta), couplings, dual)
 
 
@@ -350,6 +350,16 @@ def _remove_rounding(masses: Floats, total: float, cap: Floats | None) -> Floats
         free = np.ones(len(masses)) if cap is None else cap
     scaled: Floats = cleaned + missing * (free / free.sum())
     return np.where(scaled > 0, scaled, 0.0)
+
+
+def tight_potentials(cost: Cost, shares: Floats, v: Floats) -> Floats:
+    """Return potentials with a bound at least as large, 0 ≤ v_s ≤ w_s max c: the c-transform twice, shifted to 0."""
+    tight = np.zeros_like(v)
+    for s, share in enumerate(shares):
+        if share > 0:
+            raised = share * cost.column_potentials(cost.row_potentials(v[s] / share))
+            tight[s] = np.clip(raised - raised.min(), 0.0, share * cost.cost_upper_bound())
+    return tight
 
 
 def common_part_dual(groups: Floats, cost: Cost, shares: Floats, v: Floats, cap: Floats | None) -> CommonPartDual:
@@ -420,11 +430,16 @@ def delta_frontier(
     tolerance = FRONTIER_TOLERANCE * points[0].cost
     while True:
         gaps = [_widest_gap(left, right) for left, right in pairwise(points)]
-        index = max(range(len(gaps)), key=lambda k: gaps[k][0])
-        gap, delta = gaps[index]
-        if not gap > tolerance or len(points) >= most:
-            return DeltaFrontier(tuple(points), gap <= tolerance)
-        points.insert(index + 1, solve(delta))
+        # A gap at a solution itself cannot be reduced by solving there again.
+        open_gaps = [
+            (gap, index)
+            for index, ((gap, delta), left, right) in enumerate(zip(gaps, points, points[1:], strict=False))
+            if gap > tolerance and left.delta < delta < right.delta
+        ]
+        if not open_gaps or len(points) >= most:
+            return DeltaFrontier(tuple(points), all(gap <= tolerance for gap, _ in gaps))
+        _, index = max(open_gaps)
+        points.insert(index + 1, solve(gaps[index][1]))
 
 
 def _widest_gap(left: PartialBarycenter, right: PartialBarycenter) -> tuple[float, float]:
