@@ -104,6 +104,47 @@ def _swapped_keys(data: Data) -> None:
     first["c"], second["c"] = second["c"], first["c"]
 
 
+def _rename(answer: Data, old: str, new: str) -> None:
+    answer["by"] = [new if name == old else name for name in answer["by"]]
+    answer["rows"] = [{new if name == old else name: value for name, value in row.items()} for row in answer["rows"]]
+
+
+def _another_name_in_one_table(data: Data) -> None:
+    _rename(data["answers"][-1], "c", "height")
+
+
+def _exchanged_names_in_one_table(data: Data) -> None:
+    for old, new in (("b", "between"), ("c", "b"), ("between", "c")):
+        _rename(data["answers"][-1], old, new)
+
+
+def _one_name_for_two_columns(data: Data) -> None:
+    for answer in data["answers"]:
+        if "a" not in answer["by"]:
+            _rename(answer, "c", "a")
+
+
+def _another_value_in_one_table(data: Data) -> None:
+    for row in data["answers"][-1]["rows"]:
+        row["c"] = 7 if row["c"] == 3 else row["c"]
+
+
+def _values_in_another_order_in_one_table(data: Data) -> None:
+    for row in data["answers"][-1]["rows"]:
+        row["c"] = 3 - row["c"]
+
+
+def _another_type_in_one_table(data: Data) -> None:
+    for row in data["answers"][-1]["rows"]:
+        row["c"] = str(row["c"])
+
+
+def _repeated_value_in_every_table(data: Data) -> None:
+    for answer in data["answers"]:
+        for row in answer["rows"] if "c" in answer["by"] else ():
+            row["c"] = min(row["c"], 2)
+
+
 def _moved_integer(data: Data) -> None:
     data["measured"][0][0] += 5
 
@@ -134,6 +175,7 @@ def _huge_size(data: Data) -> None:
 
 
 ALTERATIONS = [value for name, value in list(globals().items()) if name.startswith("_") and callable(value)]
+ALTERATIONS.remove(_rename)
 
 
 @pytest.mark.parametrize("alter", ALTERATIONS, ids=lambda alter: alter.__name__)

@@ -266,7 +266,10 @@ def marginal_table_claims(data: dict[str, Any]) -> Iterator[Claim]:
         if not one["differences"]
     }
     rows = data["certificate"]["neighbors"]["max_rows"]
-    values = values_by_column(part["tables"], answers)
+    values, names_by_column = values_by_column(part["tables"], answers), names_of_columns(part["tables"], answers)
+    distinct = {name for names in names_by_column.values() for name in names}
+    is_named_alike = len(distinct) == len(names_by_column) == sum(map(len, names_by_column.values()))
+    yield _judged("marginals.tables: names of columns", "the same in every table, and different", is_named_alike)
     for table, cells in zip(part["tables"], fitted_tables(part, measured), strict=True):
         answer, columns = answers[table["answer"]], table["columns"]
         name = f"answer {answer['name']!a}"
@@ -285,6 +288,15 @@ def marginal_table_claims(data: dict[str, Any]) -> Iterator[Claim]:
 def row_keys(answer: dict[str, Any]) -> list[tuple[str, ...]]:
     """Return the key of each row of an answer, its values as JSON."""
     return [tuple(json.dumps(row.get(column)) for column in answer["by"]) for row in answer["rows"]]
+
+
+def names_of_columns(tables: Sequence[dict[str, Any]], answers: dict[str, dict[str, Any]]) -> dict[int, set[str]]:
+    """Return the names that the answers give to each column."""
+    names: dict[int, set[str]] = {}
+    for table in tables:
+        for column, name in zip(table["columns"], answers[table["answer"]]["by"], strict=False):
+            names.setdefault(column, set()).add(name)
+    return names
 
 
 def values_by_column(tables: Sequence[dict[str, Any]], answers: dict[str, dict[str, Any]]) -> dict[int, list[str]]:
