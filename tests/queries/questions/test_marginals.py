@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -107,6 +108,56 @@ def test_invalid_parameters_are_named(options: dict[str, Any], parameter: str):
     with pytest.raises(PlanError) as caught:
         tr.marginals(**options)
     assert caught.value.name == parameter
+
+
+@pytest.mark.parametrize(
+    ("options", "parameter", "advice"),
+    [
+        ({"keys": {"sex": None}}, "keys of sex", "list of its values"),
+        ({"keys": {"sex": pd.Series(["F", "M"])}}, "keys of sex", "disclose"),
+        ({"keys": {"sex": "FM"}}, "keys of sex", 'keys={"sex": ["F", "M"]}'),
+        ({"keys": {"sex": []}}, "keys of sex", 'keys={"sex": ["F", "M"]}'),
+        ({"keys": {"sex": {"F": 1}}}, "keys of sex", 'keys={"sex": ["F", "M"]}'),
+        ({"keys": {"sex": 3}}, "keys of sex", 'keys={"sex": ["F", "M"]}'),
+        ({"keys": "FM"}, "keys", "values by column"),
+        ({"bounds": {"age": (2**70, 2**70 + 5)}}, "bounds of age", "64 bits"),
+        ({"bounds": {"age": (-(2**63) - 1, -(2**63) + 5)}}, "bounds of age", "64 bits"),
+        ({"bounds": {"age": None}}, "bounds of age", "two integers"),
+        ({"bounds": {"age": "09"}}, "bounds of age", 'bounds={"age": (0, 99)}'),
+        ({"bounds": {"age": (False, True)}}, "bounds of age", "two integers"),
+        ({"weights": "12"}, "weights", "a list with a number for each of the 2 tables"),
+        ({"weights": {"sex": 1, "age": 2}}, "weights", "got weights='dict'"),
+        ({"weights": [1]}, "weights", "got weights='1 weights'"),
+        ({"weights": [1, None]}, "weights", "numbers above 0"),
+        ({"weights": [1, "2"]}, "weights", "numbers above 0"),
+        ({"weights": [1, True]}, "weights", "numbers above 0"),
+        ({"weights": [1, 2], "weight": "tables"}, "weight", "left out"),
+        ({"orders": np.array([1, 2, 3])}, "orders", "numbers of columns"),
+    ],
+)
+def test_errors_of_types_say_what_to_write(options: dict[str, Any], parameter: str, advice: str):
+    with pytest.raises(PlanError) as caught:
+        tr.marginals(["sex", "age"], **{"orders": (1,), **options})
+    assert caught.value.name == parameter
+    assert advice in str(caught.value)
+
+
+def test_columns_of_equal_values_are_refused():
+    for columns, options in (
+        ({"a": "age", "b": "age"}, {"bounds": {"a": (0, 9), "b": (0, 9)}}),
+        ({"a": "age", "b": "clip(age, 0, 9)"}, {"bounds": {"a": (0, 9)}, "keys": {"b": range(10)}}),
+        ({"a": "age", "b": "age"}, {"keys": {"a": [1, 2], "b": [2, 3]}}),
+    ):
+        with pytest.raises(PlanError, match="'a' and 'b' are both") as caught:
+            resolve(tr.marginals(columns, **options))
+        assert caught.value.name == "columns of marginals"
+    assert resolve(tr.marginals({"a": "age", "b": "age"}, bounds={"a": (0, 9), "b": (0, 8)})).workload.sizes == (10, 9)
+
+
+def test_integers_of_numpy_are_bounds_and_weights():
+    asked = tr.marginals(["age"], bounds={"age": (np.int64(0), np.int64(2))}, weights=[np.float64(1), np.int64(2)])
+    assert resolve(asked).column_values == ((0, 1, 2),)
+    assert resolve(asked).workload.weights == (1, 2)
 
 
 @pytest.mark.parametrize(

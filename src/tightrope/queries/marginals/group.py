@@ -55,11 +55,21 @@ class ResolvedMarginals:
         source = chosen[0].source
         try:
             columns = [source.resolve_column(position, schema) for position in range(len(source.all_columns.by))]
+            _refuse_equal_columns(source.all_columns.by, [str(term) for term, _ in columns])
             workload = source.make_workload([len(values) for _, values in columns])
             resolved = tuple(table.resolve(schema, where) for table in chosen)
         except InputError as error:
             raise type(error).from_error(error, f"{error.name} of {escape_control_chars(source.name)}") from None
         return cls(resolved, tuple(term for term, _ in columns), tuple(values for _, values in columns), workload)
+
+
+def _refuse_equal_columns(names: Sequence[str], terms: Sequence[str]) -> None:
+    """Raise ``PlanError`` for two columns with one value: combinations of different values would always be empty."""
+    for position, term in enumerate(terms):
+        if term in terms[:position]:
+            both = f"{names[terms.index(term)]!r} and {names[position]!r} are both {term}"
+            remedy = "leave one of them out, or give it other bounds"
+            raise PlanError("columns", escape_control_chars(both), "columns with different values", remedy)
 
 
 @dataclass(frozen=True, eq=False)  # not slotted: what is computed once is kept

@@ -10,9 +10,10 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, Self, TypeVar, final
 
 from tightrope.documents.escaping import escape_control_chars
@@ -31,8 +32,12 @@ from tightrope.tables.schema import Schema
 
 MAX_TABLES, MAX_CELLS = 2_000, 200_000
 """Maximum number of tables of a question, and of the cells of all of them."""
+MAX_TABLE_WEIGHT = 1_000_000
+"""Weights of tables are below this."""
 MAX_BOUNDED_VALUES = 10_000
 """Maximum number of integers between the bounds of a column."""
+FRAME_TYPES = ("Series", "DataFrame", "LazyFrame")
+"""Classes of data: their values would disclose which values the data have."""
 ItemT = TypeVar("ItemT")
 KEYS_ADVICE = 'list them from public knowledge: keys={"sex": ["F", "M"]}, or bounds={"age": (0, 99)} for integers'
 
@@ -101,11 +106,20 @@ class marginals:
     def _check_weights(self, table_count: int) -> None:
         if self.weights is None:
             return
-        numbers = list(self.weights) if isinstance(self.weights, (list, tuple)) else []
-        are_valid = all(isinstance(w, (int, float)) and not isinstance(w, bool) and 0 < w < 1e6 for w in numbers)
-        if len(numbers) != table_count or not are_valid:
-            remedy = "tables are in the order of `of`, or by their number of columns"
-            raise PlanError("weights", self.weights, f"a number above 0 for each of the {table_count} tables", remedy)
+        if self.weight != "cells":
+            raise PlanError("weight", self.weight, "left out where weights are given", "weights=[...] replaces it")
+        remedy = "tables are in the order of `of`, or by their number of columns: weights=[1, 4]"
+        if not isinstance(self.weights, (list, tuple)):
+            expected = f"a list with a number for each of the {table_count} tables"
+            raise PlanError("weights", type(self.weights).__name__, expected, remedy)
+        if len(self.weights) != table_count:
+            expected = f"a number for each of the {table_count} tables"
+            raise PlanError("weights", f"{len(self.weights)} weights", expected, remedy)
+        for weight in self.weights:
+            is_number = isinstance(weight, Real) and not isinstance(weight, bool)
+            if not (is_number and 0 < weight < MAX_TABLE_WEIGHT):
+                given = weight if is_number else type(weight).__name__
+                raise PlanError("weights", given, f"numbers above 0 and below {MAX_TABLE_WEIGHT:,}", remedy)
 
     def _check_known_columns(self, parameter: str, given: object) -> None:
         if given is None:
@@ -160,7 +174,7 @@ class marginals:
     def _tables_by_order(self) -> list[Columns]:
         count = len(self.all_columns.by)
         orders = list(self.orders) if isinstance(self.orders, (list, tuple, range)) else []
-        if self.orders == (0, 1, 2):  # by default, of one column only the total and its table
+        if orders == [0, 1, 2]:  # by default, of one column only the total and its table
             orders = [order for order in orders if order <= count]
         if not orders or not all(type(order) is int and 0 <= order <= count for order in orders):
             expected = f"numbers of columns, each from 0 to {count}"
@@ -176,19 +190,35 @@ class marginals:
             return self._bounded_values(column, self.bounds[column])
         if self.keys is None or column not in self.keys:
             return None
+        option, given = f"keys of {escape_control_chars(column)}", self.keys[column]
+        length = len(given) if isinstance(given, Sized) and not isinstance(given, (str, bytes, Mapping)) else 0
+        if not length or type(given).__name__ in FRAME_TYPES:
+            described = None if given is None else type(given).__name__
+            raise PlanError(
+                option, described, "a list of its values", f"{KEYS_ADVICE}; values read from the data disclose data"
+            )
         try:
-            listed = listed_keys(self.keys[column], (column,)) or ()
+            listed = listed_keys(given, (column,)) or ()
         except PlanError as error:
-            raise PlanError.from_error(error, f"keys of {escape_control_chars(column)}") from None
+            raise PlanError.from_error(error, option) from None
         return tuple(value for (value,) in listed)
 
     def _bounded_values(self, column: str, pair: Sequence[int]) -> tuple[int, ...]:
+        option = f"bounds of {escape_control_chars(column)}"
         is_pair = isinstance(pair, (list, tuple)) and len(pair) == 2
-        lower, upper = pair if is_pair else (0, 0)
-        if not (type(lower) is int and type(upper) is int and 0 < upper - lower < MAX_BOUNDED_VALUES):
+        are_integers = is_pair and all(isinstance(end, Integral) and not isinstance(end, bool) for end in pair)
+        lower, upper = map(int, pair) if are_integers else (0, 0)
+        if not 0 < upper - lower < MAX_BOUNDED_VALUES:
+            given = pair if is_pair else type(pair).__name__
             expected = f"two integers, at most {MAX_BOUNDED_VALUES:,} apart, the smaller one first"
-            remedy = "cut other numbers: {'income': 'cut(income, 0, 20000, 50000)'} needs no bounds"
-            raise PlanError(f"bounds of {escape_control_chars(column)}", pair, expected, remedy)
+            remedy = (
+                'say bounds={"age": (0, 99)}; cut other numbers: {"income": "cut(income, [0, 20000])"} needs no bounds'
+            )
+            raise PlanError(option, given, expected, remedy)
+        if not -(1 << 63) <= lower <= upper < 1 << 63:
+            raise PlanError(
+                option, pair, "integers of 64 bits, as the column has", "use a range that its values can have"
+            )
         return tuple(range(lower, upper + 1))
 
     def make_tables(self) -> tuple[marginal_table, ...]:
@@ -210,7 +240,7 @@ class marginals:
                 kind = term_facts(term, schema).kind
                 raise PlanError(f"bounds of {escape_control_chars(name)}", kind, "of a column of integers", KEYS_ADVICE)
             column = ColumnRef(term) if isinstance(term, str) else term
-            term = Clip(column, to_literal(self.bounds[name][0]), to_literal(self.bounds[name][1]))
+            term = Clip(column, to_literal(values[0]), to_literal(values[-1]))
         elif values is None:
             values = term_facts(term, schema).possible_keys
             if values is None:
