@@ -127,6 +127,17 @@ def test_a_partial_coupling_from_fit_to_check(run, data, tmp_path):
     assert "REFUTED" in run("verify", out).out
 
 
+def test_a_group_that_is_the_target_does_not_move(run, data, tmp_path):
+    """Integers over 2¹²⁰ differ from the group's own masses by less than is shown."""
+    words = ("couple", "fit", data, *AGES, "--target", "m", "--delta", "0.05", "--out", tmp_path / "m.json")
+    found = {one["group"]: one for one in json.loads(run(*words, "--json").out)["groups"]}
+    assert found["m"]["largest"] == 0
+    assert found["m"]["mean"] < 1e-12
+    assert found["f"]["mean"] > 0
+    printed = [line.split() for line in run(*words, "--force").out.splitlines()]
+    assert ["m", "0", "0", "100", "%"] in printed
+
+
 def test_what_a_partial_coupling_reports(run, data, tmp_path):
     words = ("couple", "fit", data, *HOMES, "--delta", "0.1", "--report", tmp_path / "m.html", "--out", tmp_path / "m")
     printed = " ".join(run(*words, "--plot", tmp_path / "m.png", "--frontier", tmp_path / "f.png").out.split())

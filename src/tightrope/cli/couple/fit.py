@@ -284,7 +284,8 @@ def _move_rows(data: Mapping[str, Any]) -> list[list[str]]:
     return [
         [
             group["group"],
-            significant_text(group["mean"], 4, UP),
+            # Rounding moves a mass below 2e-12, which the largest distance ignores.
+            significant_text(group["mean"] if group["largest"] > 0 else 0.0, 4, UP),
             significant_text(group["largest"], 4, UP),
             percent_text(group["kept"]),
         ]
