@@ -82,7 +82,7 @@ RAGGED = [[0.5], [0.5, 1]]
 @pytest.mark.parametrize(
     ("attempt", "said"),
     [
-        (lambda: transport.CouplingMechanism.fit({"a": RAGGED}, TABLE), "law of 'a'.*unequal lengths"),
+        (lambda: transport.CouplingMechanism.fit({"a": RAGGED}, TABLE), "distribution of 'a'.*unequal lengths"),
         (lambda: transport.CouplingMechanism.fit({"a": GOOD}, TABLE, objective=["worst"]), "objective"),
         (lambda: transport.CouplingMechanism.fit({"a": GOOD}, TABLE).apply([[0], [0, 1]], "a"), "values.*unequal"),
         (lambda: transport.CouplingMechanism.fit({"a": GOOD}, TABLE).apply([0], [["a"], ["a", "a"]]), "group"),

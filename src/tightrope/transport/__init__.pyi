@@ -3,7 +3,7 @@ from .costs.graphs import grid as grid
 from .costs.points import line as line
 from .costs.points import points as points
 from .couplings.mechanism import CouplingMechanism as CouplingMechanism
-from .couplings.mechanism import moves as moves
+from .couplings.mechanism import move_statistics as move_statistics
 from .guarantees.distribution_checks import diameter as diameter
 from .guarantees.distribution_checks import distribution_privacy as distribution_privacy
 from .guarantees.distribution_checks import extended_distribution_privacy as extended_distribution_privacy

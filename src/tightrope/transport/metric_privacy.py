@@ -403,10 +403,10 @@ def compare_on_grid(
     (['coupling', 'optimal', 'planar laplace'], 0.0)
     """
     if not isinstance(groups, Mapping) or len(groups) < 2:
-        raise InputError("groups", groups, "a mapping with the laws of at least two groups")
+        raise InputError("groups", groups, "a mapping with the distributions of at least two groups")
     cost = grid_distances(shape, metric)
     laws = {
-        group: ExactDistribution.from_probabilities(f"law of {group!r}", law, len(cost)).float_masses
+        group: ExactDistribution.from_probabilities(f"distribution of {group!r}", law, len(cost)).float_masses
         for group, law in groups.items()
     }
     everyone = np.mean(list(laws.values()), axis=0)
@@ -419,7 +419,7 @@ def compare_on_grid(
             ComparisonRow(name, expected_loss(metric_map.matrix, everyone, cost), metric_map.epsilon, *separation)
         )
     mechanism = CouplingMechanism.fit(laws, cost)
-    loss = float(np.mean(list(mechanism.loss.values())))
+    loss = float(np.mean(list(mechanism.cost_by_group.values())))
     point_epsilon = max(metric_epsilon(tables, cost) for tables in mechanism.tables.values())
     return [
         ComparisonRow("coupling", loss, point_epsilon, *_group_separation(mechanism, list(mechanism.groups))),

@@ -116,7 +116,7 @@ def test_a_coupling_is_a_coin_but_for_rounding_that_is_computed_again() -> None:
     found = saved(Origin.from_kind("public", "barycenter"))
     document, mechanism = found.to_document(), found.mechanism
     apart = [
-        sum(abs(share - mechanism.target[y]) for y, share in enumerate(mechanism.exact_output_law(group))) / 2
+        sum(abs(share - mechanism.target[y]) for y, share in enumerate(mechanism.exact_output_distribution(group))) / 2
         for group in mechanism.groups
     ]
     assert document.largest_target_distance == max(apart) > 0

@@ -53,7 +53,7 @@ def test_no_two_outputs_differ_by_more_than_delta(
     target = laws(seed + 1, size)["a"] if with_target else None
     groups = laws(seed, size, names, 0.3)
     fitted = CouplingMechanism.fit(groups, line(np.arange(float(size))), target=target, delta=delta)
-    outputs = [fitted.exact_output_law(name) for name in names]
+    outputs = [fitted.exact_output_distribution(name) for name in names]
     common = [fitted.target[y] for y in range(size)]
     assert all(sum(output) == 1 for output in outputs)
     assert all(exact_variation(a, b) <= exact_delta(delta) for a, b in combinations([*outputs, common], 2))
@@ -69,7 +69,7 @@ def test_the_loss_is_the_least_and_its_bound_is_below(seed: int, size: int, delt
     fitted = CouplingMechanism.fit(groups, cost, delta=delta, weights={"a": 1, "b": 2, "c": 1})
     part = fitted.common_part
     assert part is not None
-    mean = 0.25 * fitted.loss["a"] + 0.5 * fitted.loss["b"] + 0.25 * fitted.loss["c"]
+    mean = 0.25 * fitted.cost_by_group["a"] + 0.5 * fitted.cost_by_group["b"] + 0.25 * fitted.cost_by_group["c"]
     assert part.lower - 1e-11 <= mean <= part.lower + 1e-8 * size
 
 
@@ -78,18 +78,19 @@ def test_delta_0_is_the_coupling_of_today() -> None:
     plain, zero = CouplingMechanism.fit(groups, cost), CouplingMechanism.fit(groups, cost, delta=0)
     assert zero.common_part is None
     assert zero.delta == 0
-    assert (zero.target, zero.loss) == (plain.target, plain.loss)
+    assert (zero.target, zero.cost_by_group) == (plain.target, plain.cost_by_group)
     tiny = CouplingMechanism.fit(groups, cost, delta=1e-9)
-    assert sum(tiny.loss.values()) == pytest.approx(sum(plain.loss.values()), abs=1e-7)
+    assert sum(tiny.cost_by_group.values()) == pytest.approx(sum(plain.cost_by_group.values()), abs=1e-7)
 
 
 def test_a_delta_of_the_total_variation_leaves_values_alone() -> None:
     groups, cost = laws(4, 6), line(np.arange(6.0))
     enough = float(np.abs(groups["a"] - groups["b"]).sum()) / 2 + 1e-9
     fitted = CouplingMechanism.fit(groups, cost, delta=enough)
-    assert max(fitted.loss.values()) <= 1e-8
+    assert max(fitted.cost_by_group.values()) <= 1e-8
     losses = [
-        sum(CouplingMechanism.fit(groups, cost, delta=enough * part).loss.values()) for part in (0.1, 0.4, 0.7, 0.95)
+        sum(CouplingMechanism.fit(groups, cost, delta=enough * part).cost_by_group.values())
+        for part in (0.1, 0.4, 0.7, 0.95)
     ]
     assert losses == sorted(losses, reverse=True)
     assert losses[-1] > 1e-6
@@ -98,8 +99,8 @@ def test_a_delta_of_the_total_variation_leaves_values_alone() -> None:
 def test_example_by_hand() -> None:
     """(1, 0) and (0, 1) on two points at δ = ¼: ¾ is common, and a quarter of each group stays where it is."""
     fitted = CouplingMechanism.fit({"a": [1.0, 0.0], "b": [0.0, 1.0]}, line([0, 1]), delta=0.25)
-    assert sum(fitted.loss.values()) == pytest.approx(0.75, abs=1e-9)
-    first, second = fitted.output_law("a"), fitted.output_law("b")
+    assert sum(fitted.cost_by_group.values()) == pytest.approx(0.75, abs=1e-9)
+    first, second = fitted.output_distribution("a"), fitted.output_distribution("b")
     assert first[0] - second[0] == pytest.approx(0.25, abs=1e-9)
     assert fitted.common_mass == pytest.approx(0.75, abs=1e-9)
 
@@ -121,7 +122,7 @@ def test_draws_have_the_written_distribution() -> None:
     for name, law in groups.items():
         values = rng.choice(3, size=200_000, p=law)
         drawn = fitted.apply(values, name, randomness=InsecureSeeded(6))
-        assert np.abs(np.bincount(drawn, minlength=3) / len(drawn) - fitted.output_law(name)).max() < 0.006
+        assert np.abs(np.bincount(drawn, minlength=3) / len(drawn) - fitted.output_distribution(name)).max() < 0.006
     # An excluded value is replaced by a draw from the target.
     strays = fitted.apply([2] * 50_000, "a", randomness=InsecureSeeded(7))
     assert np.abs(np.bincount(strays, minlength=3) / 50_000 - fitted.target.float_masses).max() < 0.012
@@ -131,7 +132,7 @@ def test_outputs_of_several_people_compose() -> None:
     """k outputs of different people of one group: at most 1 − (1 − δ)^k, attained if the rests are disjoint."""
     delta, k = 0.25, 3
     fitted = CouplingMechanism.fit({"a": [1.0, 0.0, 0.0], "b": [0.0, 0.0, 1.0]}, line([0, 1, 2]), delta=delta)
-    first, second = fitted.output_law("a"), fitted.output_law("b")
+    first, second = fitted.output_distribution("a"), fitted.output_distribution("b")
     joint = sum(
         max(math.prod(first[list(ys)]) - math.prod(second[list(ys)]), 0.0) for ys in product(range(3), repeat=k)
     )
@@ -157,7 +158,7 @@ def test_approximate_knowledge_covers_the_outputs(seed: int, delta: float, sprea
     actual = {name: law * np.exp(rng.uniform(-spread, spread, 5)) for name, law in groups.items()}
     actual = {name: law / law.sum() for name, law in actual.items()}
     bound = approximate_knowledge(fitted, actual)
-    first, second = (fitted.exact_output_law(name, actual[name]) for name in "ab")
+    first, second = (fitted.exact_output_distribution(name, actual[name]) for name in "ab")
     assert exact_variation(first, second) <= Fraction(bound.total_variation)
     ratio = Fraction(math.exp(bound.epsilon))
     for p, q in ((first, second), (second, first)):

@@ -117,7 +117,7 @@ def test_marginals_of_an_exact_plan_are_exact(first: list[float], second: list[f
     for y in range(len(target)):
         assert Fraction(sum(w for (_, b), w in plan.entries.items() if b == y), plan.total) == target[y]
     assert all(weight > 0 for weight in plan.entries.values())
-    assert plan.stray < Fraction(1, 10**12)
+    assert plan.unplanned_mass < Fraction(1, 10**12)
 
 
 def test_a_plan_that_is_none_is_refused() -> None:

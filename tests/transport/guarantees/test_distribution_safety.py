@@ -158,7 +158,7 @@ def test_where_doubles_end() -> None:
     far = approximate_knowledge(mechanism, {"a": [1e-300, 1.0], "b": [0.25, 0.75]})
     assert far.divergence_bound("chi_squared") == math.inf
     assert far.loss.total_variation() >= 0.5
-    with pytest.raises(InputError, match=r"each of 2 points.*law of 'a'"):
+    with pytest.raises(InputError, match=r"each of 2 points.*distribution of 'a'"):
         approximate_knowledge(mechanism, {"a": [1.0], "b": [0.25, 0.75]})
 
 

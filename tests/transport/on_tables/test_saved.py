@@ -20,7 +20,7 @@ from tightrope.errors import InputError
 from tightrope.randomness.alias_sampler import TOTAL
 from tightrope.randomness.bits import InsecureSeeded
 from tightrope.tables.labels import Axis, Labels
-from tightrope.transport.couplings.mechanism import CouplingMechanism, moves
+from tightrope.transport.couplings.mechanism import CouplingMechanism, move_statistics
 from tightrope.transport.on_tables.saved import SavedCoupling
 from tightrope.transport.on_tables.supports import Categories, Cells
 
@@ -45,8 +45,11 @@ def test_there_and_back(seed: int, objective: str) -> None:
     assert read_coupling(text) == before.to_document()
     after = SavedCoupling.from_json(text)
     assert after.to_document() == before.to_document()
-    assert (after.mechanism.groups, after.mechanism.loss) == (before.mechanism.groups, before.mechanism.loss)
-    assert after.mechanism.stray == before.mechanism.stray
+    assert (after.mechanism.groups, after.mechanism.cost_by_group) == (
+        before.mechanism.groups,
+        before.mechanism.cost_by_group,
+    )
+    assert after.mechanism.unplanned_mass == before.mechanism.unplanned_mass
     values = rng.integers(4, size=200)
     draws = [one.mechanism.apply(values, "b", randomness=InsecureSeeded(seed)).tolist() for one in (before, after)]
     assert draws[0] == draws[1]
@@ -67,17 +70,17 @@ def test_categories(names: list[Any]) -> None:
 def test_losses_are_those_of_the_weights() -> None:
     found = saved("worst")
     for name in LAWS:
-        moved = moves(found.mechanism, name, found.support.transport_cost())
-        assert moved.largest == found.mechanism.loss[name]
-        assert moved.mean == pytest.approx(saved().mechanism.loss[name] * 1.0, abs=1.0)
-        assert 0 <= moved.kept <= 1
+        moved = move_statistics(found.mechanism, name, found.support.transport_cost())
+        assert moved.largest == found.mechanism.cost_by_group[name]
+        assert moved.mean == pytest.approx(saved().mechanism.cost_by_group[name] * 1.0, abs=1.0)
+        assert 0 <= moved.unchanged_fraction <= 1
 
 
 @pytest.mark.parametrize("stray, kept", [(1e-30, 0.0), (1e-13, 0.0), (1e-9, 1e-9)])
 def test_what_rounding_leaves_behind_does_not_stay(stray: float, kept: float) -> None:
     """A plan that moves everybody but for that mass."""
     fitted = CouplingMechanism.fit({"a": [1.0, 0.0], "b": [0.5, 0.5]}, [[0, 1], [1, 0]], target=[stray, 1.0 - stray])
-    assert moves(fitted, "a", [[0, 1], [1, 0]]).kept == pytest.approx(kept, rel=1e-6, abs=0)
+    assert move_statistics(fitted, "a", [[0, 1], [1, 0]]).unchanged_fraction == pytest.approx(kept, rel=1e-6, abs=0)
 
 
 def test_origins() -> None:
@@ -227,7 +230,7 @@ def test_junk_anywhere_is_refused_or_harmless(data: st.DataObject, junk: Any) ->
     except InputError:
         return
     assert read.mechanism.target_error < 2.0**-99
-    assert math.isfinite(sum(read.mechanism.loss.values()))
+    assert math.isfinite(sum(read.mechanism.cost_by_group.values()))
 
 
 @pytest.mark.parametrize("text", ["", "[]", "3", "{", '{"format": NaN}', "[" * 100_000, '"text"', "null"])

@@ -66,7 +66,7 @@ def test_thousands_of_categories() -> None:
     groups = dict(zip("abcd", laws(1, 4, 3000), strict=True))
     mechanism = CouplingMechanism.fit(groups, DiscreteCost(3000))
     assert mechanism.target_error <= Fraction(1, 2**120)
-    assert all(0 < loss < 1 for loss in mechanism.loss.values())
+    assert all(0 < loss < 1 for loss in mechanism.cost_by_group.values())
 
 
 def test_costs_are_those_of_the_table() -> None:

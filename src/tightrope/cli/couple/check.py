@@ -176,7 +176,7 @@ def _coupling_results(
         "kind": "coupling",
         "points": len(saved.support),
         "groups": [str(name) for name in fitted.groups],
-        "loss": {str(name): loss for name, loss in fitted.loss.items()},
+        "loss": {str(name): loss for name, loss in fitted.cost_by_group.items()},
         "unit": saved.support.distance_unit(saved.metric),
         "objective": fitted.objective,
         "origin": plain_data(saved.origin),

@@ -21,7 +21,7 @@ from tightrope.documents.numbers import DOWN, UP, percent_text, significant_text
 from tightrope.errors import InputError
 from tightrope.reporting import Table, document_html
 from tightrope.reporting.charts.plots import coupling_picture, delta_frontier_chart
-from tightrope.transport.couplings.mechanism import CouplingMechanism, check_delta, moves
+from tightrope.transport.couplings.mechanism import CouplingMechanism, check_delta, move_statistics
 from tightrope.transport.on_tables.saved import KnownLaws, SavedCoupling, target_law
 from tightrope.transport.solvers.barycenter import DeltaFrontier, delta_frontier
 
@@ -184,8 +184,13 @@ def fit(options: FitOptions) -> None:
             frontier = delta_frontier(list(fit_data.laws.values()), cost, target=target)
     groups: list[dict[str, Any]] = []
     for name in fitted.groups:
-        distances = moves(fitted, name, cost)
-        texts = {"group": str(name), "mean": distances.mean, "largest": distances.largest, "kept": distances.kept}
+        distances = move_statistics(fitted, name, cost)
+        texts = {
+            "group": str(name),
+            "mean": distances.mean,
+            "largest": distances.largest,
+            "kept": distances.unchanged_fraction,
+        }
         groups.append(texts)
     # These are the printed results and, with "out", those of --json.
     data: dict[str, Any] = {
@@ -243,7 +248,7 @@ def distance_from_target(fitted: CouplingMechanism) -> dict[str, float]:
     """Return how far output distributions are from the target: an error, or δ with both sides of its cost."""
     if fitted.common_part is None:
         return {"target_error": float(fitted.target_error)}
-    weights = zip(fitted.common_part.weights, fitted.loss.values(), strict=True)
+    weights = zip(fitted.common_part.weights, fitted.cost_by_group.values(), strict=True)
     mean = math.fsum(weight * loss for weight, loss in weights)
     return {"delta": fitted.delta, "mean": mean, "lower": min(mean, fitted.common_part.lower)}
 

@@ -117,7 +117,7 @@ def largest_loss_error(effort: Effort) -> float:
     for _ in range(effort.reduced_instances(0.1)):
         laws, cost = instances.random_distribution_pair(3), instances.draw_uniforms(3, 3)
         mechanism = CouplingMechanism.fit({"a": laws[0]}, cost, target=laws[1])
-        found.append(abs(mechanism.loss["a"] - linear_program_cost(cost, *laws)))
+        found.append(abs(mechanism.cost_by_group["a"] - linear_program_cost(cost, *laws)))
     return 1 + instances.worst_of(found)
 
 
@@ -127,7 +127,7 @@ def worst_losses(effort: Effort) -> float:
     for _ in range(max(4, effort.instances // 20)):
         laws, cost = instances.random_distribution_pair(3), instances.draw_uniforms(3, 3)
         mechanism = CouplingMechanism.fit({"a": laws[0]}, cost, target=laws[1], objective="worst")
-        found.append(abs(mechanism.loss["a"] - least_largest(cost, *laws)))
+        found.append(abs(mechanism.cost_by_group["a"] - least_largest(cost, *laws)))
     return 1 + instances.worst_of(found)
 
 
@@ -274,11 +274,11 @@ items = (
         KM,
         "Example 2",
         "value 2 becomes 1 with probability 20 % and 3 with 40 %; the output has law μ",
-        "CouplingMechanism.fit(...).plan_matrix, .output_law",
+        "CouplingMechanism.fit(...).plan_matrix, .output_distribution",
         lambda effort: [
             transition_probability("a", 1, 0),
             transition_probability("a", 1, 2),
-            *example_mechanism().output_law("a").tolist(),
+            *example_mechanism().output_distribution("a").tolist(),
         ],
         printed_number(0.2, 0.4, *MU),
         agrees_to_digits(9),

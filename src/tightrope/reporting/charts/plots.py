@@ -458,7 +458,7 @@ def _draw_group_maps(saved: SavedCoupling, cells: Cells) -> Figure:
 def output_masses(saved: SavedCoupling, name: Any) -> Floats:
     """Return the distribution of a group's outputs: the target, unless the coupling is partial."""
     mechanism = saved.mechanism
-    return mechanism.target.float_masses if mechanism.common_part is None else mechanism.output_law(name)
+    return mechanism.target.float_masses if mechanism.common_part is None else mechanism.output_distribution(name)
 
 
 def _height_to_width(cells: Cells) -> float:

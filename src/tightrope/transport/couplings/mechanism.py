@@ -5,7 +5,7 @@
 3. Couplings that minimize the maximum cost (``bottleneck_plan``).
 4. The parts of a mechanism: target, output distributions, plan and tables.
 5. The mechanism (``CouplingMechanism``).
-6. The distances by which it moves values (``moves``).
+6. The distances by which it moves values (``move_statistics``).
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ from tightrope.transport.solvers.optimal import coupling, coupling_of_tiny_cost
 
 # 1. Groups of many values: one name for all, or one name for each value.
 
-MembershipGroup = Any
+GroupName = Any
 Codes = NDArray[np.int32]
 
 
-def encode_groups(group: MembershipGroup, names: Sequence[MembershipGroup], count: int) -> Codes:
+def encode_groups(group: GroupName, names: Sequence[GroupName], count: int) -> Codes:
     """Return the index in ``names`` of the group of each of ``count`` values, shape [count].
 
     ``group``: one of the names, or a list or array with one for each value; a tuple is a name. Names are compared with
@@ -84,7 +84,7 @@ def encode_groups(group: MembershipGroup, names: Sequence[MembershipGroup], coun
     return codes
 
 
-def _encode_array(given: NDArray[Any], names: Sequence[MembershipGroup]) -> Codes:
+def _encode_array(given: NDArray[Any], names: Sequence[GroupName]) -> Codes:
     """Return the index of each entry among the names, −1 for others; ``InputError`` for entries without a hash."""
     # Names and values can be compared by numpy if all are strings, or all are 64-bit integers: binary search.
     common_type = {"U": str, "i": int}.get(given.dtype.kind)
@@ -197,15 +197,15 @@ def bottleneck_plan(law: ExactDistribution, target: ExactDistribution, cost: Cos
 
 Objective = Literal["expected", "worst"]
 NAMED_ORDERS = {"expected": 1.0, "worst": math.inf}
-LeastLossGroup = Any
 
 
-def parse_group_laws(groups: Mapping[LeastLossGroup, ArrayLike], size: int) -> dict[LeastLossGroup, ExactDistribution]:
+def parse_group_distributions(groups: Mapping[GroupName, ArrayLike], size: int) -> dict[GroupName, ExactDistribution]:
     """Return each group's distribution over ``size`` points. Raises ``InputError`` for invalid ones."""
     if not isinstance(groups, Mapping) or not groups:
         raise InputError("groups", groups, "a mapping from the name of each group to its distribution")
     return {
-        group: ExactDistribution.from_probabilities(f"law of {group!r}", law, size) for group, law in groups.items()
+        group: ExactDistribution.from_probabilities(f"distribution of {group!r}", law, size)
+        for group, law in groups.items()
     }
 
 
@@ -217,7 +217,7 @@ def wasserstein_order(objective: str) -> float:
 
 
 def normalize_group_weights(
-    laws: Mapping[LeastLossGroup, ExactDistribution], weights: Mapping[LeastLossGroup, float] | None
+    laws: Mapping[GroupName, ExactDistribution], weights: Mapping[GroupName, float] | None
 ) -> list[float]:
     """Return the weight of each group, divided by their sum."""
     if weights is None:
@@ -231,7 +231,7 @@ def normalize_group_weights(
 
 
 def resolve_target(
-    target: Any, laws: Mapping[LeastLossGroup, ExactDistribution], cost: Cost, weights: list[float]
+    target: Any, laws: Mapping[GroupName, ExactDistribution], cost: Cost, weights: list[float]
 ) -> ExactDistribution:
     """Return the given distribution, or the one with the least total expected cost to the groups' distributions.
 
@@ -273,13 +273,13 @@ def check_delta(delta: float, objective: str) -> float:
 
 
 def fit_common_part(
-    laws: Mapping[LeastLossGroup, ExactDistribution],
+    laws: Mapping[GroupName, ExactDistribution],
     cost: Cost,
     *,
     delta: float,
     weights: list[float],
     target: ExactDistribution | None,
-) -> tuple[ExactDistribution, dict[LeastLossGroup, ExactPlan], CommonPart]:
+) -> tuple[ExactDistribution, dict[GroupName, ExactPlan], CommonPart]:
     """Return the target, a coupling of each group with its output distribution, and the certificate.
 
     The target is by default the common part, divided by its mass.
@@ -302,7 +302,7 @@ def fit_common_part(
     return common_target, plans, certificate
 
 
-def plan_loss(plan: ExactPlan, cost: Cost, order: float) -> float:
+def plan_cost(plan: ExactPlan, cost: Cost, order: float) -> float:
     """Return the mean cost of the exact plan, or its maximum cost."""
     pairs = np.array(list(plan.entries), dtype=np.int64)
     costs = cost.pair_costs(pairs[:, 0], pairs[:, 1])
@@ -318,8 +318,6 @@ def plan_tables(plan: ExactPlan, law: ExactDistribution, target: ExactDistributi
 
 
 # 5. The mechanism.
-
-Group = Any
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -338,17 +336,17 @@ class CouplingMechanism(Displayed):
     is stored only in ``memory`` of this object, and is as secret as the values.
 
     **Two values, two draws.** Memory is for copies of one recorded value. If a person has several – visits, purchases –
-    name each, ``("Ann", 3)``: two that agree by chance need two draws, since the frequency of agreement depends on the
-    distribution (``docs/proofs/transport.md``).
+    give each value its own name, such as ``("Ann", 3)``: two values that agree by chance need two draws, since the
+    frequency of agreement depends on the distribution (``docs/proofs/transport.md``).
     """
 
-    groups: dict[Group, ExactDistribution]
+    groups: dict[GroupName, ExactDistribution]
     target: ExactDistribution
     tables: GroupTables
-    loss: dict[Group, float]
+    cost_by_group: dict[GroupName, float]
     """The mean (or the maximum) transport cost of each group."""
     objective: Objective
-    stray: Fraction
+    unplanned_mass: Fraction
     """The largest mass, over groups, on pairs outside the optimal float plan: its rounding error."""
     memory: dict[tuple[Any, int], int] = field(default_factory=dict)
     common_part: CommonPart | None = field(default=None)
@@ -359,7 +357,7 @@ class CouplingMechanism(Displayed):
         facts: list[tuple[str, Shown]] = [
             ("groups", len(self.groups)),
             ("points", len(self.target)),
-            (f"{self.objective} cost of the worst group", Rounded(max(self.loss.values()), "up")),
+            (f"{self.objective} cost of the worst group", Rounded(max(self.cost_by_group.values()), "up")),
         ]
         same = "every group's output has the same distribution"
         return Summary(same if self.common_part is None else "outputs of groups have a common part", facts)
@@ -367,12 +365,12 @@ class CouplingMechanism(Displayed):
     @classmethod
     def fit(
         cls,
-        groups: Mapping[Group, ArrayLike],
+        groups: Mapping[GroupName, ArrayLike],
         cost: CostLike,
         *,
         target: ArrayLike | Literal["barycenter"] | None = None,
         objective: Objective = "expected",
-        weights: Mapping[Group, float] | None = None,
+        weights: Mapping[GroupName, float] | None = None,
         delta: float = 0.0,
     ) -> Self:
         """Return the mechanism of least cost: W_1 (``objective="expected"``) or W_∞ (``"worst"``) to the target.
@@ -390,11 +388,11 @@ class CouplingMechanism(Displayed):
         >>> distances = [[0, 1, 2], [1, 0, 1], [2, 1, 0]]
         >>> laws = {"a": [0.5, 0.5, 0.0], "b": [0.0, 0.5, 0.5]}
         >>> mechanism = CouplingMechanism.fit(laws, distances, target=[0.25, 0.5, 0.25])
-        >>> mechanism.loss["a"], mechanism.output_law("a").tolist()
+        >>> mechanism.cost_by_group["a"], mechanism.output_distribution("a").tolist()
         (0.5, [0.25, 0.5, 0.25])
         """
         checked_cost = as_cost(cost)
-        laws, order = parse_group_laws(groups, checked_cost.matrix_shape[0]), wasserstein_order(objective)
+        laws, order = parse_group_distributions(groups, checked_cost.matrix_shape[0]), wasserstein_order(objective)
         shares, common_part = normalize_group_weights(laws, weights), None
         checked_delta = check_delta(delta, objective)
         if checked_delta == 0:
@@ -406,16 +404,16 @@ class CouplingMechanism(Displayed):
             common_target, plans, common_part = fit_common_part(
                 laws, checked_cost, delta=checked_delta, weights=shares, target=fixed_target
             )
-        loss = {group: plan_loss(plan, checked_cost, order) for group, plan in plans.items()}
+        cost_by_group = {group: plan_cost(plan, checked_cost, order) for group, plan in plans.items()}
         tables = {group: plan_tables(plan, laws[group], common_target) for group, plan in plans.items()}
-        stray = max(plan.stray for plan in plans.values())
+        unplanned_mass = max(plan.unplanned_mass for plan in plans.values())
         joined = GroupTables.from_tables(tables)
-        return cls(laws, common_target, joined, loss, objective, stray, common_part=common_part)
+        return cls(laws, common_target, joined, cost_by_group, objective, unplanned_mass, common_part=common_part)
 
     def apply(
         self,
         values: ArrayLike,
-        group: Group,
+        group: GroupName,
         *,
         person: Any = None,
         randomness: Source | None = None,
@@ -463,19 +461,21 @@ class CouplingMechanism(Displayed):
             self.memory.setdefault(key, outcome)
         return np.array([self.memory[key] for key in keys], dtype=np.int64)
 
-    def exact_output_law(self, group: Group, actual_law: ArrayLike | ExactDistribution | None = None) -> list[Fraction]:
+    def exact_output_distribution(
+        self, group: GroupName, actual_distribution: ArrayLike | ExactDistribution | None = None
+    ) -> list[Fraction]:
         """Return P(output = y) in rationals, from the actual sampling tables; shape [m].
 
-        Values have ``actual_law``, by default the group's fitted distribution.
+        Values have ``actual_distribution``, by default the group's fitted distribution.
         """
         tables = self._group_table(group)
-        if actual_law is None:
+        if actual_distribution is None:
             law = self.groups[group]
         else:
             law = (
-                actual_law
-                if isinstance(actual_law, ExactDistribution)
-                else ExactDistribution.from_probabilities("actual_law", actual_law, len(tables))
+                actual_distribution
+                if isinstance(actual_distribution, ExactDistribution)
+                else ExactDistribution.from_probabilities("actual_distribution", actual_distribution, len(tables))
             )
         totals = [0] * tables.outcomes
         for x in law.support_points.tolist():
@@ -483,11 +483,15 @@ class CouplingMechanism(Displayed):
                 totals[y] += law.masses[x] * weight
         return [Fraction(total, law.total * TOTAL) for total in totals]
 
-    def output_law(self, group: Group, actual_law: ArrayLike | ExactDistribution | None = None) -> Floats:
-        """Return ``exact_output_law``, each probability correctly rounded; shape [m]."""
-        return np.array([float(probability) for probability in self.exact_output_law(group, actual_law)])
+    def output_distribution(
+        self, group: GroupName, actual_distribution: ArrayLike | ExactDistribution | None = None
+    ) -> Floats:
+        """Return ``exact_output_distribution``, each probability correctly rounded; shape [m]."""
+        return np.array(
+            [float(probability) for probability in self.exact_output_distribution(group, actual_distribution)]
+        )
 
-    def plan_matrix(self, group: Group) -> sparse.csr_array:
+    def plan_matrix(self, group: GroupName) -> sparse.csr_array:
         """Return the plan γ_s[x, y] = λ_s[x] P(y | x) of the actual sampling tables, shape [n, m]."""
         tables, law = self._group_table(group), self.groups[group]
         entries = [
@@ -502,7 +506,9 @@ class CouplingMechanism(Displayed):
     def target_error(self) -> Fraction:
         """The largest |P(output = y) − μ[y]| over groups and points, exactly: from rounding each row to 2⁻¹²⁸."""
         gaps = (
-            abs(share - self.target[y]) for group in self.groups for y, share in enumerate(self.exact_output_law(group))
+            abs(share - self.target[y])
+            for group in self.groups
+            for y, share in enumerate(self.exact_output_distribution(group))
         )
         return max(gaps)
 
@@ -514,10 +520,10 @@ class CouplingMechanism(Displayed):
     @property
     def common_mass(self) -> Fraction:
         """Σ_y min{P_1(y), …, P_S(y), μ(y)} of the output distributions and the target, exactly: at least 1 − δ."""
-        outputs = [self.exact_output_law(group) for group in self.groups]
+        outputs = [self.exact_output_distribution(group) for group in self.groups]
         return sum((min(self.target[y], *masses) for y, masses in enumerate(zip(*outputs, strict=True))), Fraction(0))
 
-    def _group_table(self, group: Group) -> RowTables:
+    def _group_table(self, group: GroupName) -> RowTables:
         try:
             return self.tables[group]
         except (KeyError, TypeError):
@@ -531,35 +537,35 @@ NEGLIGIBLE_MASS = 2e-12
 
 
 @dataclass(frozen=True, slots=True)
-class Moves:
+class MoveStatistics:
     """The distances of values from their outputs: ``mean``, and ``largest`` except with probability 2e−12.
 
-    ``kept`` is the fraction of values that stay at their point, 0 if it is at most 2e−12.
+    ``unchanged_fraction`` is the fraction of values that stay at their point, 0 if it is at most 2e−12.
     """
 
     mean: float
     largest: float
-    kept: float
+    unchanged_fraction: float
 
 
-def moves(mechanism: CouplingMechanism, group: Group, cost: CostLike) -> Moves:
+def move_statistics(mechanism: CouplingMechanism, group: GroupName, cost: CostLike) -> MoveStatistics:
     """Return E d(X, Y), the least t with P(d(X, Y) > t) ≤ 2e−12, and P(X = Y), for X with the fitted distribution.
 
     >>> mechanism = CouplingMechanism.fit({"a": [0.5, 0.5]}, [[0, 1], [1, 0]], target=[0.25, 0.75])
-    >>> moves(mechanism, "a", [[0, 1], [1, 0]])
-    Moves(mean=0.25, largest=1.0, kept=0.75)
+    >>> move_statistics(mechanism, "a", [[0, 1], [1, 0]])
+    MoveStatistics(mean=0.25, largest=1.0, unchanged_fraction=0.75)
     """
     rows, columns, masses = plan_entries(mechanism, group)
     costs = as_cost(cost).pair_costs(rows, columns)
     by_cost = np.argsort(-costs, kind="stable")
     relevant_costs = costs[by_cost][np.cumsum(masses[by_cost]) > NEGLIGIBLE_MASS]
     staying_mass = math.fsum(masses[rows == columns].tolist())
-    kept = min(1.0, staying_mass) if staying_mass > NEGLIGIBLE_MASS else 0.0
-    return Moves(math.fsum((costs * masses).tolist()), float(relevant_costs[0]), kept)
+    unchanged_fraction = min(1.0, staying_mass) if staying_mass > NEGLIGIBLE_MASS else 0.0
+    return MoveStatistics(math.fsum((costs * masses).tolist()), float(relevant_costs[0]), unchanged_fraction)
 
 
 def plan_entries(
-    mechanism: CouplingMechanism, group: Group
+    mechanism: CouplingMechanism, group: GroupName
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
     """Return the entries of the plan γ[x, y] = λ[x] P(y | x): x, y and the mass, shape [k] each, by x and y."""
     entries = sparse.coo_array(mechanism.plan_matrix(group))

@@ -79,12 +79,12 @@ Entries = dict[tuple[int, int], int]
 class ExactPlan:
     """γ[x, y] = entries[x, y] / total, with row sums ``source`` and column sums ``target`` to the last unit.
 
-    ``stray`` is the mass on pairs that the float plan did not use: the rounding remainder, below 1e−9.
+    ``unplanned_mass`` is the mass on pairs that the float plan did not use: the rounding remainder, below 1e−9.
     """
 
     entries: Entries
     total: int
-    stray: Fraction
+    unplanned_mass: Fraction
 
     def weights_by_source(self, size: int) -> list[dict[int, int]]:
         """Return the targets of each source point with their weights."""
@@ -118,14 +118,14 @@ def exact_plan(plan: Any, source: ExactDistribution, target: ExactDistribution) 
         raise PrecisionError(f"the plan misses its marginals by {missing:.3g} of the mass; expected at most 1e-9")
     for x, y in entries:
         fill_missing_mass(entries, (x, y), rows, columns)
-    stray = Fraction(sum(rows), total)
+    unplanned_mass = Fraction(sum(rows), total)
     north_west_x = north_west_y = 0
     while north_west_x < len(rows) and north_west_y < len(columns):
         fill_missing_mass(entries, (north_west_x, north_west_y), rows, columns)
         north_west_x, north_west_y = (
             (north_west_x + 1, north_west_y) if not rows[north_west_x] else (north_west_x, north_west_y + 1)
         )
-    return ExactPlan({pair: weight for pair, weight in entries.items() if weight}, total, stray)
+    return ExactPlan({pair: weight for pair, weight in entries.items() if weight}, total, unplanned_mass)
 
 
 def float_entries(plan: Any, total: int) -> Entries:
@@ -199,11 +199,11 @@ def coupling_plan_within(
 ) -> ExactPlan | None:
     """Return ``plan`` as an exact coupling on ``allowed`` pairs; None if no coupling exists on them.
 
-    ``stray`` is the mass on pairs that the plan does not use.
+    ``unplanned_mass`` is the mass on pairs that the plan does not use.
 
     >>> from scipy.sparse import csr_array
     >>> half = ExactDistribution.from_probabilities("law", [0.5, 0.5])
-    >>> coupling_plan_within(np.ones((2, 2), dtype=bool), half, half, csr_array(np.eye(2) / 2)).stray
+    >>> coupling_plan_within(np.ones((2, 2), dtype=bool), half, half, csr_array(np.eye(2) / 2)).unplanned_mass
     Fraction(0, 1)
     """
     entries, missing_rows, _ = _largest_allowed_flow(allowed, source, target, plan)
@@ -211,8 +211,10 @@ def coupling_plan_within(
         return None
     total = source.total * target.total
     used = {pair for pair, weight in float_entries(plan, total).items() if weight}
-    stray = sum(weight for pair, weight in entries.items() if pair not in used)
-    return ExactPlan({pair: weight for pair, weight in entries.items() if weight}, total, Fraction(stray, total))
+    unplanned_mass = sum(weight for pair, weight in entries.items() if pair not in used)
+    return ExactPlan(
+        {pair: weight for pair, weight in entries.items() if weight}, total, Fraction(unplanned_mass, total)
+    )
 
 
 def _largest_allowed_flow(

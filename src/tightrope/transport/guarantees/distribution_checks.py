@@ -131,7 +131,7 @@ def output_law(mechanism: Any, side: Side) -> Probabilities:
     """Return A#λ in rationals, shape [m]; for the arguments see ``distribution_privacy``."""
     if isinstance(mechanism, CouplingMechanism):
         group, law = _group_and_law(side)
-        return mechanism.exact_output_law(group, law)
+        return mechanism.exact_output_distribution(group, law)
     expected = "a CouplingMechanism, a channel or a matrix of shape [n, m]"
     matrix = numeric_array("mechanism", getattr(mechanism, "matrix", mechanism), expected)
     if matrix.ndim != 2 or matrix.dtype.kind not in "iuf":

@@ -116,7 +116,9 @@ def approximate_knowledge(mechanism: CouplingMechanism, actual: Mapping[Any, Arr
     pairs = [
         (
             _exact_probabilities(fitted),
-            _exact_probabilities(ExactDistribution.from_probabilities(f"law of {group!r}", actual[group], len(fitted))),
+            _exact_probabilities(
+                ExactDistribution.from_probabilities(f"distribution of {group!r}", actual[group], len(fitted))
+            ),
         )
         for group, fitted in mechanism.groups.items()
     ]

@@ -33,7 +33,7 @@ from tightrope.numerics.distributions import check_probabilities
 from tightrope.randomness.alias_sampler import TOTAL
 from tightrope.tables.labels import Labels, Name
 from tightrope.transport.costs.costs import Cost
-from tightrope.transport.couplings.mechanism import CouplingMechanism, moves
+from tightrope.transport.couplings.mechanism import CouplingMechanism, move_statistics
 from tightrope.transport.exact.plan import MAX_MISSING_MASS, ExactDistribution, exact_delta
 from tightrope.transport.exact.tables import GroupTables, RowTables, quantize_weights
 from tightrope.transport.guarantees.learned_distributions import learn_laws_privately
@@ -77,11 +77,11 @@ class SavedCoupling(Displayed):
         >>> mechanism = CouplingMechanism.fit({"f": [0.5, 0.5]}, support.transport_cost(), target=[0.25, 0.75])
         >>> origin = Origin.from_kind("public", "mine")
         >>> found = SavedCoupling(mechanism, support, "sex", "discrete", origin).to_document()
-        >>> found.target, SavedCoupling.from_document(found).mechanism.loss
+        >>> found.target, SavedCoupling.from_document(found).mechanism.cost_by_group
         (('1', '3'), {'f': 0.25})
         """
         mechanism = self.mechanism
-        numerator, denominator = mechanism.stray.as_integer_ratio()
+        numerator, denominator = mechanism.unplanned_mass.as_integer_ratio()
         parts = []
         for name, law in mechanism.groups.items():
             # Each different table once, and the number of the table of each point.
@@ -94,7 +94,7 @@ class SavedCoupling(Displayed):
                     rows.append(RowTable(outcomes=tuple(weights), weights=_hex_texts(weights.values())))
             row_numbers = tuple(number_by_start[start] for start in tables.starts.tolist())
             part = GroupPart(
-                law=_hex_texts(law.masses), loss=mechanism.loss[name], tables=tuple(rows), rows=row_numbers
+                law=_hex_texts(law.masses), loss=mechanism.cost_by_group[name], tables=tuple(rows), rows=row_numbers
             )
             parts.append(part)
         return CouplingDocument(
@@ -121,7 +121,10 @@ class SavedCoupling(Displayed):
         support, metric = support_from_document(document.support), document.support.metric
         cost = support.transport_cost(metric)
         part_by_group = dict(zip(Labels.from_names(document.group.names).names, document.groups, strict=True))
-        groups = {name: _parse_law(f"law of {name!r}", part.law, len(support)) for name, part in part_by_group.items()}
+        groups = {
+            name: _parse_law(f"distribution of {name!r}", part.law, len(support))
+            for name, part in part_by_group.items()
+        }
         target = _parse_law("target", document.target, len(support))
         tables = {name: _parse_tables(name, part, len(support)) for name, part in part_by_group.items()}
         joined = GroupTables.from_tables(tables)
@@ -182,16 +185,19 @@ def _parse_tables(group: Name, part: GroupPart, size: int) -> RowTables:
 
 def check_recomputed(mechanism: CouplingMechanism, cost: Cost) -> None:
     """Raise ``InputError`` unless output distributions, rows of excluded points and losses match the weights."""
-    if not mechanism.stray <= Fraction(MAX_MISSING_MASS):
-        raise _tampered_error("stray", float(mechanism.stray), f"at most {MAX_MISSING_MASS:g}")
+    if not mechanism.unplanned_mass <= Fraction(MAX_MISSING_MASS):
+        raise _tampered_error("stray", float(mechanism.unplanned_mass), f"at most {MAX_MISSING_MASS:g}")
     tolerance = max(TARGET_TOLERANCE, Fraction(mechanism.delta))
     for group in mechanism.groups:
         differences = [
-            abs(probability - mechanism.target[y]) for y, probability in enumerate(mechanism.exact_output_law(group))
+            abs(probability - mechanism.target[y])
+            for y, probability in enumerate(mechanism.exact_output_distribution(group))
         ]
         if not max(differences) <= tolerance:
             raise _tampered_error(
-                f"output law of {group!r}", f"{float(max(differences)):.3g} off", "the target, to 2^-100 at each point"
+                f"output distribution of {group!r}",
+                f"{float(max(differences)):.3g} off",
+                "the target, to 2^-100 at each point",
             )
         # The output distribution does not depend on the row of a point without mass, so check that it is the target.
         law, tables = mechanism.groups[group], mechanism.tables[group]
@@ -203,10 +209,12 @@ def check_recomputed(mechanism: CouplingMechanism, cost: Cost) -> None:
                 raise _tampered_error(f"row of point {x}, which {group!r} excludes", "another law", "the target")
             if not mass:
                 checked_starts.add(start)
-        distances = moves(mechanism, group, cost)
+        distances = move_statistics(mechanism, group, cost)
         loss = distances.mean if mechanism.objective == "expected" else distances.largest
-        if not abs(loss - mechanism.loss[group]) <= LOSS_TOLERANCE * cost.cost_upper_bound():
-            raise _tampered_error(f"loss of {group!r}", mechanism.loss[group], f"{loss!r}, computed from its weights")
+        if not abs(loss - mechanism.cost_by_group[group]) <= LOSS_TOLERANCE * cost.cost_upper_bound():
+            raise _tampered_error(
+                f"loss of {group!r}", mechanism.cost_by_group[group], f"{loss!r}, computed from its weights"
+            )
 
 
 def check_common_part(mechanism: CouplingMechanism, part: CommonPart, cost: Cost) -> None:
@@ -223,7 +231,9 @@ def check_common_part(mechanism: CouplingMechanism, part: CommonPart, cost: Cost
     if not (potentials <= shares[:, None] * largest).all():
         raise _tampered_error("potentials", float(potentials.max()), f"at most the largest distance {largest:.6g}")
     proven = common_part_dual(laws, cost, shares, potentials, cap).lower_bound(part.delta)
-    mean = math.fsum(share * mechanism.loss[group] for share, group in zip(part.weights, mechanism.groups, strict=True))
+    mean = math.fsum(
+        share * mechanism.cost_by_group[group] for share, group in zip(part.weights, mechanism.groups, strict=True)
+    )
     if not part.lower <= min(proven, mean) + LOSS_TOLERANCE * cost.cost_upper_bound():
         raise _tampered_error("lower", part.lower, f"at most {min(proven, mean)!r}, computed from its potentials")
 
@@ -323,7 +333,7 @@ def laws_from_entries(entries: Sequence[tuple[str, str, float]], support: Suppor
             raise InputError.from_text(f"point {point!r} of group {group!r}", "occurs twice; list each pair only once")
         seen_pairs.add((point, group))
         laws[by_text[group]][index_by_text[point]] = mass
-    checked = {group: check_probabilities(f"law of {group!r}", law) for group, law in laws.items()}
+    checked = {group: check_probabilities(f"distribution of {group!r}", law) for group, law in laws.items()}
     return KnownLaws(points, checked, "public")
 
 
