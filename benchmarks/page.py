@@ -10,11 +10,11 @@ from dataclasses import dataclass, replace
 from lines import AreaResults, escape_markdown, markdown_table, notes_of_lines, sort_lines
 
 READING_GUIDE = """
-*Ahead* says how many times better Tightrope is than the best other tool with the same privacy promise: less time,
+*Ahead* says how many times better Tightrope is than the best other tool with the same privacy guarantee: less time,
 memory or error, or more items per second; 1 is equal, below 1 the other tool is better. In each table the rows in which
-we are behind (or have no answer) come first, then the rows that miss their goal, then the rest. A tool with † promises
-less, as written next to it, and is listed only if all other tools do, too. Times are those of one process; each tool
-has its own environment. What limits us where we are behind: [performance](performance.md).
+we are behind (or have no answer) come first, then the rows that miss their goal, then the rest. A tool with † has a
+weaker guarantee, as stated next to it; it is listed only if every other tool has a weaker one, too. Times are those of
+one process; each tool has its own environment. What limits us where we are behind: [performance](performance.md).
 """
 
 

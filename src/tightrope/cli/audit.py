@@ -187,10 +187,10 @@ class AuditOptions:
 def audit(options: AuditOptions) -> None:
     """Compute lower confidence bounds on a mechanism's privacy loss.
 
-    From samples of its output on two neighboring inputs, or from one run with many canaries. If each run has several
-    numbers, a classifier trained on half of the runs combines them into one score. With a claim, reports whether it
-    is refuted; if not, how large the true epsilon would have to be for this test to refute the claim with probability
-    at least 1/2.
+    From samples of its output on two neighboring inputs, or from one training run with many canaries (examples of
+    which each is included with probability 1/2). If each run has several numbers, a classifier trained on half of the
+    runs combines them into one score. With a claim, reports whether it is refuted; if not, how large the true epsilon
+    would have to be for this test to refute the claim with probability at least 1/2.
     """
     check_picture_path(options.plot)
     if options.epsilon is None and options.total_variation is None and options.delta is None:

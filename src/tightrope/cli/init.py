@@ -39,7 +39,7 @@ TableName = Annotated[str | None, typer.Option(metavar="NAME", help="The table, 
 MARKS = ("delimiter", "quote", "decimal", "encoding", "date_format", "timestamp_format", "null_values")
 Dialect = Annotated[
     list[str] | None,
-    typer.Option(metavar="KEY=MARK", help=f"How a .csv file is written, such as 'delimiter=;': {', '.join(MARKS)}."),
+    typer.Option(metavar="KEY=VALUE", help=f"How a .csv file is written, such as 'delimiter=;': {', '.join(MARKS)}."),
 ]
 Out = Annotated[str, typer.Option(metavar="PLAN", help="Where to write the plan.")]
 Interactive = Annotated[

@@ -57,7 +57,7 @@ Certificates = Annotated[
 ]
 
 
-@app.command("open", epilog=OPEN_EXAMPLE)
+@app.command("open", epilog=OPEN_EXAMPLE, short_help="Declare a dataset and its budget; spends none.")
 def open_(path: PlanPath, note: Note = "", as_json: AsJson = False) -> None:
     """Declare a plan's dataset and budget in its ledger, without spending any."""
     from tightrope.ledger import Ledger
@@ -68,14 +68,14 @@ def open_(path: PlanPath, note: Note = "", as_json: AsJson = False) -> None:
     _show_overviews([Ledger(file.ledger_location).open_account(file.dataset_name)], as_json)
 
 
-@app.command("show", epilog=SHOW_EXAMPLE)
+@app.command("show", epilog=SHOW_EXAMPLE, short_help="Show the budget spent, reserved and left.")
 def show(place: Place, dataset: Dataset = None, as_json: AsJson = False) -> None:
     """Show the budget that is spent, reserved and left, by date, and the composition rule."""
     ledger, names = _open_datasets(place, dataset)
     _show_overviews([ledger.open_account(name) for name in names], as_json)
 
 
-@app.command("history", epilog=HISTORY_EXAMPLE)
+@app.command("history", epilog=HISTORY_EXAMPLE, short_help="List every entry of the ledger.")
 def history(place: Place, dataset: Dataset = None, as_json: AsJson = False) -> None:
     """List every entry: dataset declared, reserved, charged, answered, refused."""
     from tightrope.ledger import overview
@@ -88,7 +88,7 @@ def history(place: Place, dataset: Dataset = None, as_json: AsJson = False) -> N
         show_history(entries)
 
 
-@app.command("check", epilog=LEDGER_CHECK_EXAMPLE)
+@app.command("check", epilog=LEDGER_CHECK_EXAMPLE, short_help="Check hashes, totals, guarantees and certificates.")
 def check(place: Place, certificates: Certificates = None, as_json: AsJson = False) -> None:
     """Check every hash, total and guarantee in the ledger, and certificates on disk."""
     from tightrope.documents.release import read_certificate
@@ -126,7 +126,7 @@ def check(place: Place, certificates: Certificates = None, as_json: AsJson = Fal
         )
 
 
-@app.command("export", epilog=EXPORT_EXAMPLE)
+@app.command("export", epilog=EXPORT_EXAMPLE, short_help="Print the whole ledger as one JSON object.")
 def export(place: Place) -> None:
     """Print the whole ledger as one JSON object: all entries, and longer texts by their hashes."""
     from tightrope.ledger import overview

@@ -18,18 +18,18 @@ from tightrope.errors import INTERRUPTED
 
 COMMANDS = {
     "init": ("init", "Write a commented plan for your own table."),
-    "suggest": ("suggest", "Suggest max_rows, the rows used per person; charges the budget."),
+    "suggest": ("suggest", "Suggest max_rows, the most rows used per person; charges the budget."),
     "plan": ("plan", "Show a plan's privacy guarantee and its accuracy."),
     "release": ("release", "Charge the budget, sample the noise, write answers and a report."),
     "studio": ("studio", "Build a plan interactively in a local web page."),
-    "noise": ("noise", "Compare noise distributions with the proven minimum."),
+    "noise": ("noise", "Compare the error of noise distributions with the proven minimum."),
     "account": ("account", "Compute the total privacy loss of the mechanisms in a file."),
     "dpsgd": ("dpsgd", "Compute the privacy of a DP-SGD run, or the noise it needs."),
     "audit": ("audit", "Compute lower confidence bounds on a mechanism's privacy loss."),
     "verify": ("verify", "Verify a certificate without access to the data."),
     "reproduce": ("papers", "Reproduce the results of the papers that Tightrope implements."),
     "ledger": ("ledger", "Show and check the privacy budget of a dataset."),
-    "local": ("local.local", "Local DP: plan a study, randomize answers, estimate."),
+    "local": ("local.local", "Local DP: plan a study, randomize answers, compute estimates."),
     "couple": ("couple", "Hide group membership by optimal transport: fit, apply, check."),
 }
 """The module of each command in ``tightrope.cli``, with its Typer ``app``, and its line in ``tightrope --help``."""
@@ -96,7 +96,7 @@ Example, from a table to a private release:
   tightrope release plan.toml                      charges the budget, writes report.html
 
 Exit codes: 0 done; 1 a certificate or a claimed epsilon is refuted (verify, audit), or another error;
-2 bad input; 3 not enough budget; 4 verification inconclusive; 130 Ctrl-C; 143 terminated.
+2 bad input; 3 not enough budget; 4 not confirmed (verify); 130 Ctrl-C; 143 terminated.
 """
 app = typer.Typer(
     name="tightrope",

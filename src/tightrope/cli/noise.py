@@ -184,7 +184,7 @@ class NoiseComparison:
 
 
 def noise(options: NoiseOptions) -> None:
-    """Compare noise distributions with the proven minimum.
+    """Compare the error of noise distributions with the proven minimum.
 
     For one answer, or for several with --releases. The results for integer-valued noise are for the distributions that
     would be sampled, including the rounding of their probabilities.

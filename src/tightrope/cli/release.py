@@ -46,9 +46,9 @@ Example:
   tightrope release examples/census/plan.toml --out /tmp/census
 
 Exit codes: 0 everything is written and printed; 1 an error: the message says whether the budget was charged and where
-the answers are; 2 bad input, 3 not enough budget left: nothing was charged; 130 and 143 stopped by Ctrl-C or SIGTERM:
-if this happens before the charge, nothing is charged; if after, the answers are written first. The budget is charged
-before the table is read, and a failed read is not refunded, because a failure can itself depend on the data.
+the answers are; 2 bad input (nothing was charged); 3 not enough budget left (nothing was charged); 130 and 143 stopped
+by Ctrl-C or SIGTERM (before the charge, nothing is charged; after it, the answers are written first). The budget is
+charged before the table is read. A failed read is not refunded, because a failure can itself depend on the data.
 """
 Out = Annotated[
     str | None,

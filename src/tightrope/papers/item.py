@@ -355,14 +355,14 @@ def page_in_markdown(items: Iterable[Item], verdicts: Mapping[str, Mapping[str, 
 
 INTRODUCTION = """# The papers, statement by statement
 
-`tightrope reproduce --out papers.html` runs every theorem, example, figure and table of the papers below: our
-number from a public call, the paper's from its text or from its formula, and the verdict from comparing the two. What a
-paper states without numbers is tried on a thousand random instances. `--only GDGK,KM` takes some papers, `--coarse`
+`tightrope reproduce --out papers.html` recomputes every theorem, example, figure and table of the papers below, and
+compares two numbers: ours, from a public function of the library, and the paper's, from its text or its formula. A
+statement without numbers is tested on a thousand random instances. `--only GDGK,KM` selects papers, `--coarse` uses
 fewer instances, and `--json` prints one object,
 `{"items": [{"paper", "item", "statement", "verdict", "ours", "printed", "call"}]}`.
 
-Verdicts: *agrees*; *sharper*, where our bound is the better one; *the paper is wrong*, where what is printed is not
-what comes out (the verdict itself says why); *not reproduced*.
+Verdicts: *agrees*; *sharper*: our bound is tighter; *the paper is wrong*: the printed statement or number is wrong
+(the verdict says why); *not reproduced*.
 
 | short name | paper |
 |---|---|

@@ -73,8 +73,8 @@ def row_bound_lines(document: PlannedRelease) -> list[str]:
     noun = neighbors.protected_unit.unit_noun
     return [
         f"Rows beyond the limits (max_rows = {neighbors.max_rows:,} per {noun}) are left out; if these are most rows, "
-        "answers describe a small part of the table. `tightrope suggest` (session.suggest_max_rows) finds a bound, "
-        "charged to the budget."
+        "answers describe a small part of the table. `tightrope suggest` (session.suggest_max_rows) suggests a limit, "
+        "and charges the budget for it."
     ]
 
 
@@ -114,13 +114,17 @@ def alone_text(answer: PlannedAnswer) -> str:
     part = answer.alone
     if part is None:
         return ""
-    rows = "" if part.rows is None else f"with {part.rows:,} rows ± {positional_text(part.half_width_95, 2, UP)}; "
-    alone, weighted = positional_text(part.alone, 2, UP), positional_text(part.weighted, 2, UP)
-    buys = ""
+    parts = []
+    if part.rows is not None:
+        parts.append(f"with {part.rows:,} rows: ± {positional_text(part.half_width_95, 2, UP)}")
+    parts.append(f"as the only question of the plan: ± {positional_text(part.alone, 2, UP)}")
     if part.weight > answer.weight:
-        times = positional_text(part.others_times, 3, UP)
-        buys = f"; with weight = {part.weight:g} about ± {weighted}, and the errors of the others times {times}"
-    return f"{rows}alone, with the whole budget of the plan, ± {alone}{buys}"
+        weighted, times = positional_text(part.weighted, 2, UP), positional_text(part.others_times, 3, UP)
+        parts.append(
+            f"with weight = {part.weight:g}: about ± {weighted}, and the errors of the other questions {times} times "
+            "as large"
+        )
+    return "; ".join(parts)
 
 
 def shared_answer_notes(answers: Sequence[PlannedAnswer]) -> list[str]:

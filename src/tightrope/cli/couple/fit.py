@@ -99,8 +99,7 @@ Delta = Annotated[
     float,
     typer.Option(
         metavar="D",
-        help="Move all but this mass of each group to a common distribution, so that values move less: outputs of two "
-        "groups then differ in total variation by at most D.",
+        help="Let the output distributions of two groups differ by up to this total variation; then values move less.",
     ),
 ]
 FrontierPath = Annotated[
@@ -162,9 +161,9 @@ class FitOptions:
 def fit(options: FitOptions) -> None:
     """Fit a coupling that hides group membership.
 
-    The mechanism gives every group the same output distribution at minimal transport cost; with --delta, all but this
-    mass of each group gets a common one, at a smaller cost. Without --epsilon, the output file contains the exact group
-    distributions of the table: keep it secret.
+    The mechanism gives every group the same output distribution at minimal transport cost. With --delta, these
+    distributions may differ by that total variation, at a smaller cost. Without --epsilon, the output file contains the
+    exact group distributions of the table: keep it secret.
     """
     _check_files(options)
     with show_spinner("Counting ..."):

@@ -36,7 +36,9 @@ SUM_TOLERANCE = 1e-9
 """Largest accepted difference between the sum of a row's probabilities and 1."""
 
 app.command("plan", epilog=plan.STUDY_EXAMPLE)(command_from_dataclass(plan.StudyOptions, plan.plan))
-app.command("perturb", epilog=perturb.PERTURB_EXAMPLE)(perturb.perturb)
+app.command("perturb", epilog=perturb.PERTURB_EXAMPLE, short_help="Randomize answers: write one report per row.")(
+    perturb.perturb
+)
 app.command("estimate", epilog=perturb.ESTIMATE_EXAMPLE)(
     command_from_dataclass(perturb.EstimateOptions, perturb.estimate)
 )
