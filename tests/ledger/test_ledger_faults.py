@@ -203,8 +203,8 @@ def forged(place: Path, statement: str) -> None:
     ("statement", "said"),
     [
         ("DELETE FROM tightrope_entries WHERE number = 4", "entry 4 is missing"),
-        ("UPDATE tightrope_entries SET state = replace(state, '1/2', '1/4')", "not what was written"),
-        ("UPDATE tightrope_entries SET key = 'other' WHERE number = 4", "entry 4 is not what was written"),
+        ("UPDATE tightrope_entries SET state = replace(state, '1/2', '1/4')", "changed after it was written"),
+        ("UPDATE tightrope_entries SET key = 'other' WHERE number = 4", "entry 4 was changed after it was written"),
         ("DELETE FROM tightrope_documents WHERE content LIKE 'answers 4%'", "answers of entry 11"),
     ],
 )
@@ -216,7 +216,7 @@ def test_what_was_changed_on_purpose_but_clumsily_is_found(place, statement, sai
 def test_a_last_entry_that_is_not_what_was_written_stops_every_charge(place):
     forged(place, "UPDATE tightrope_entries SET state = replace(state, '1/2', '0') WHERE number = 21")
     place.with_name(f"{place.name}.head").unlink()
-    with pytest.raises(LedgerError, match="entry 21 of the ledger is not what was written"):
+    with pytest.raises(LedgerError, match="entry 21 of the ledger was changed after it was written"):
         account(place).charge_release(claim("one more", "0.9"))
 
 

@@ -276,7 +276,7 @@ def test_noise_that_does_not_keep_what_was_said_of_it_is_found(place):
         Claim("cheat", "plan", BUDGET.scale_by("0.9"), noise_record_of(plan.draft).to_text)
     )
     (found,) = check_ledger(Ledger(other)).problems
-    assert "does not keep what was promised of it" in found
+    assert "does not meet its stated guarantee" in found
 
 
 def test_a_release_that_is_interrupted_says_whether_it_was_charged(place, monkeypatch):

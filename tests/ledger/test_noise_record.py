@@ -77,13 +77,13 @@ ALTERED: dict[str, Callable[[Data], object]] = {
 def test_an_altered_record_is_refused(name: str) -> None:
     data = deepcopy(json.loads(recorded_text()))
     ALTERED[name](data)
-    with pytest.raises(LedgerError, match="not what was written"):
+    with pytest.raises(LedgerError, match="changed after it was written"):
         NoiseRecord.from_text(json.dumps(data))
 
 
 @pytest.mark.parametrize("text", ["", "[]", "5", "null", "{}", "[" * 100_000])
 def test_a_text_that_is_no_record_is_refused(text: str) -> None:
-    with pytest.raises(LedgerError, match="not what was written"):
+    with pytest.raises(LedgerError, match="changed after it was written"):
         NoiseRecord.from_text(text)
 
 

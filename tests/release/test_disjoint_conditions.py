@@ -220,7 +220,7 @@ def test_the_record_of_noise_is_read_back_with_its_alternatives(questions):
 def test_an_altered_alternative_is_refused(altered):
     data = json.loads(noise_record_of(session().plan(QUESTIONS, budget_fraction="0.5").draft).to_text)
     data["units"][0]["alternative"] = altered
-    with pytest.raises(InputError.__mro__[1], match="not what was written"):
+    with pytest.raises(InputError.__mro__[1], match="changed after it was written"):
         NoiseRecord.from_text(json.dumps(data))
 
 

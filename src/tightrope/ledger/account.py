@@ -280,7 +280,9 @@ class Account:
     def _declarations_in(self, connection: Connection) -> list[Identity]:
         later = chain.entries_by_kind(connection, DECLARATION, self.dataset_name)
         if any(not entry.hash_matches for entry in later):
-            raise LedgerError(f"a declaration of {self.dataset_name!r} is not what was written; {chain.CORRUPT}")
+            raise LedgerError(
+                f"a declaration of {self.dataset_name!r} was changed after it was written; {chain.CORRUPT}"
+            )
         return [self.identity, *(Identity.from_data(entry.body_data["identity"]) for entry in later)]
 
     def _record_declaration(self, connection: Connection, time: str) -> None:

@@ -249,7 +249,7 @@ def read_text(connection: Connection, name: str) -> str:
     """Return a longer text by its hash; ``LedgerError`` if it was changed."""
     content = connection.execute(select(DOCUMENTS.c.content).where(DOCUMENTS.c.hash == name)).scalar()
     if content is None or sha256_hex(content) != name:
-        raise LedgerError(f"a document of the ledger is not what was written; {CORRUPT}")
+        raise LedgerError(f"a document of the ledger was changed after it was written; {CORRUPT}")
     return str(content)
 
 
@@ -313,5 +313,5 @@ def _checked_entry(connection: Connection, query: Any) -> Entry | None:
         return None
     entry = Entry(*row)
     if not entry.hash_matches:
-        raise LedgerError(f"entry {entry.number} of the ledger is not what was written; {CORRUPT}")
+        raise LedgerError(f"entry {entry.number} of the ledger was changed after it was written; {CORRUPT}")
     return entry

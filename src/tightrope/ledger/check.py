@@ -29,7 +29,7 @@ from tightrope.ledger.noise_record import NoiseRecord
 from tightrope.ledger.state import State, charge_covers_noise, state_after_entry
 
 ROUNDING_MARGIN = 1e-9
-"""Relative margin for rounding, as where plans are certified."""
+"""Relative margin for rounding, as in the certificates of plans."""
 MAX_PROBLEMS = 20
 
 
@@ -73,7 +73,7 @@ class _ChainWalk:
             self.add_problem(f"entry {self.number} is missing")
             self.number = entry.number
         if not entry.hash_matches:
-            self.add_problem(f"entry {entry.number} is not what was written")
+            self.add_problem(f"entry {entry.number} was changed after it was written")
             self.previous = entry.hash
             return
         if entry.previous != self.previous:
@@ -86,7 +86,7 @@ class _ChainWalk:
             if key in self.keys:
                 self.add_problem(f"entry {entry.number} repeats a key")
             if entry.kind in (ANSWERED, RETRIED) and (entry.dataset, CHARGED, entry.key) not in self.keys:
-                self.add_problem(f"entry {entry.number} answers what was not charged")
+                self.add_problem(f"entry {entry.number} has answers of a release that was not charged")
             self.keys.add(key)
         self.check_state(entry)
 
@@ -109,7 +109,7 @@ class _ChainWalk:
             self.texts[entry.dataset] = canonical_json(state.to_data())
         self.states[entry.dataset] = state
         if self.texts[entry.dataset] != entry.state:
-            self.add_problem(f"entry {entry.number} says other sums than its history comes to")
+            self.add_problem(f"the sums of entry {entry.number} do not follow from the entries before it")
             self.states[entry.dataset] = State.from_data(entry.state_data)
             self.texts[entry.dataset] = entry.state
         self.collect_claims(entry)
@@ -145,11 +145,11 @@ class _ChainWalk:
         if entry.kind == RESERVED:
             self.series[entry.dataset, str(entry.key)] = body["recipe"]
         if body.get("series") is not None and self.series.get((entry.dataset, body["series"])) != body["recipe"]:
-            self.add_problem(f"entry {entry.number} has other noise than its series")
+            self.add_problem(f"entry {entry.number} does not have the noise of its series")
         if body.get("time", entry.time) != entry.time:
-            self.add_problem(f"entry {entry.number} counts for another time than its own")
+            self.add_problem(f"entry {entry.number} was charged for another time than that of the entry")
 
-    def check_guarantee(self, digest: str, kept: str, times: int) -> int:
+    def check_guarantee(self, digest: str, stated: str, times: int) -> int:
         """Check that the noise meets the stated guarantee, from its integer weights; return 1 if it was computed."""
         try:
             text = self.ledger.book.read_transaction(lambda connection: chain.read_text(connection, digest))
@@ -157,13 +157,13 @@ class _ChainWalk:
         except (TightropeError, ValueError, KeyError, TypeError):
             self.add_problem(f"the noise {digest[:12]} cannot be read")
             return 0
-        guarantee = json.loads(kept)
+        guarantee = json.loads(stated)
         budget = Budget(delta=guarantee["delta"], points=guarantee["points"])
         margin = 1 + ROUNDING_MARGIN
         points = [(loss.delta(min(float(e), 700.0)), float(d)) for e, d in budget.points]
         points.append((max(loss.remove.infinite_mass, loss.add.infinite_mass), float(budget.delta)))
         if any(delta > allowed * margin for delta, allowed in points):
-            self.add_problem(f"the noise {digest[:12]} does not keep what was promised of it")
+            self.add_problem(f"the noise {digest[:12]} does not meet its stated guarantee")
         return 1
 
     def check_moment_cost(self, moments: Moments, digest: str, times: int, charged: str) -> None:
@@ -188,7 +188,7 @@ class _ChainWalk:
         found = self.ledger.book.read_transaction(lambda connection: chain.entry_at(connection, certificate.number))
         if found is None or found.hash != certificate.hash:
             self.add_problem(
-                f"a certificate names entry {certificate.number}, which this ledger does not have: it is an older copy"
+                f"a certificate names entry {certificate.number}, which is missing: the ledger is an older copy"
             )
 
 
@@ -212,7 +212,7 @@ def check_ledger(ledger: Ledger, certificates: Iterable[LedgerEntry] = ()) -> Re
     intact = ledger.book.read_transaction(chain.checked_texts)
     for number, name in walk.answers:
         if name not in intact:
-            walk.add_problem(f"the answers of entry {number} are not what was written")
+            walk.add_problem(f"the answers of entry {number} were changed after they were written")
     checked = sum(walk.check_guarantee(*record) for record in sorted(walk.noise_records))
     for cost in sorted(walk.costs, key=lambda cost: cost[1:]):
         walk.check_moment_cost(*cost)

@@ -136,7 +136,7 @@ class NoiseRecord:
             figures = data["alternatives"], data["spare"], data.get("bounds_splits", False)
             return cls(units, choices, window, *figures, check_integer("planning_rule", data.get("planning_rule", 1)))
         except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
-            raise LedgerError(f"a record of noise in the ledger is not what was written; {CORRUPT}") from error
+            raise LedgerError(f"a record of noise in the ledger was changed after it was written; {CORRUPT}") from error
 
     def compose_loss_pmf(self, window: LossLattice, times: int = 1) -> LossPMF:
         """Return the composed distribution of ``times`` such releases on a lattice, with losses rounded up."""

@@ -67,13 +67,14 @@ class RemainingNoise(Protocol):
 class Accuracy:
     """The errors of one query.
 
-    ``keys``: the noise of the key count if keys are discovered. ``remaining_noise``: the smaller noise if the answer is
-    made consistent with others about the same rows. ``related_notes``: notes on totals and parts of the answer.
+    ``key_count_noise``: the noise of the key count if keys are discovered. ``remaining_noise``: the smaller noise if
+    the answer is made consistent with others about the same rows. ``related_notes``: notes on totals and parts of the
+    answer.
     """
 
     question: Query
     noises_by_name: Mapping[str, Noise]
-    keys: Noise | None
+    key_count_noise: Noise | None
     remaining_noise: RemainingNoise | None = None
     related_notes: tuple[str, ...] = ()
 
@@ -92,8 +93,8 @@ class Accuracy:
         So are equal noises of a table of ``marginals``.
         """
         noises = self.own_noises
-        if self.keys is not None and self.keys not in noises:
-            noises = (*noises, self.keys)
+        if self.key_count_noise is not None and self.key_count_noise not in noises:
+            noises = (*noises, self.key_count_noise)
         is_marginal = self.question.is_marginal
         sets = [(n.vector.noise_spec, n.table) if is_marginal else n.vector.disjoint_set for n in noises]
         return tuple(
@@ -103,7 +104,7 @@ class Accuracy:
     @property
     def key_threshold(self) -> int | None:
         """The largest noise in the key count; a discovered key is shown if its noisy count exceeds it."""
-        return None if self.keys is None else self.keys.key_threshold
+        return None if self.key_count_noise is None else self.key_count_noise.key_threshold
 
     @property
     def worst_error(self) -> float | None:
@@ -125,8 +126,10 @@ class Accuracy:
         )
         below_threshold = (
             0.0
-            if self.keys is None
-            else self.keys.lower_tail_probability(int(self.keys.noise_mechanism.worst_error) - rows)
+            if self.key_count_noise is None
+            else self.key_count_noise.lower_tail_probability(
+                int(self.key_count_noise.noise_mechanism.worst_error) - rows
+            )
         )
         suppressed = min(1.0, below_threshold + self.question.suppression_probability(self.noises_by_name, rows))
         step = float(self.question.asked.round_to or 0)  # of the grid to which values are rounded for readers
@@ -159,7 +162,11 @@ class Accuracy:
             f"Groups with a noisy count of {self.key_threshold:,} or less are suppressed.",
             "A group whose true count is near this threshold is shown only if its noise is large enough, so its value "
             "tends to be too high. The interval of a count accounts for this.",
-            *(note for note in self.question.all_notes if note != NOT_CLAMPED_NOTE or self.keys not in self.own_noises),
+            *(
+                note
+                for note in self.question.all_notes
+                if note != NOT_CLAMPED_NOTE or self.key_count_noise not in self.own_noises
+            ),
         ]
 
     def estimate(self, integers: Mapping[NoisyStatistic, int]) -> dict[str, float | None]:

@@ -28,11 +28,12 @@ FLOAT_KINDS = (None, "number")
 """The kinds of values among which there may be floats."""
 NUMERIC_KINDS = ("integer", "number", "boolean")
 MAX_QUESTIONS = 100
-"""Maximum number of queries in a plan: planning them takes half a minute, and each further one would take longer."""
+"""Maximum number of queries in a plan: planning that many takes half a minute."""
 KEY_COUNT = "rows"
+"""Name of the statistic that determines which discovered keys are shown."""
 
 
-@dataclass(frozen=True, eq=False)  # not slotted: what is computed once is kept
+@dataclass(frozen=True, eq=False)  # not slotted: for cached properties
 class QueryGroup:
     """Queries over the same groups with the same bounds: one pass over the table, composed jointly."""
 
@@ -54,7 +55,7 @@ class QueryGroup:
     queries_by_diagnostic: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """The names of the queries that each of ``diagnostic_counts`` is about."""
     row_count_steps: tuple[int, ...] = ()
-    """The numbers of rows by which people are counted, which are the groups."""
+    """For counts of people by their number of rows: these numbers, which are the groups; empty for other queries."""
     person_value: PersonValue | None = None
     """The value of each person that the queries are about; None if they are about rows."""
     query_positions: tuple[int, ...] = ()
@@ -167,7 +168,7 @@ class QueryGroup:
         return Request(self.by, keys, self.bounds, measures, self.where, self.row_count_steps, self.person_value)
 
     def grouping_terms(self, vector: NoisyStatistic) -> tuple[Term, ...]:
-        """Return the columns of the groups in which a vector is counted: ``by`` but in a ``MarginalGroup``."""
+        """Return the columns of the groups in which a vector is counted: ``by``, except in a ``MarginalGroup``."""
         del vector
         return self.by
 
@@ -283,7 +284,7 @@ def declared_bounds(privacy_unit: PrivacyUnit) -> ContributionBounds:
 
 
 def bounds_for_query(privacy_unit: PrivacyUnit, question: Query) -> ContributionBounds:
-    """Return the bounds of one query; a query without groups has one, and groups are at most those listed."""
+    """Return the bounds of one query: without groups, the table is one group; listed keys limit their number."""
     declared = declared_bounds(privacy_unit)
     if privacy_unit.column is None or question.row_count_steps:
         return ContributionBounds(privacy_unit.column, 1, 1, 1)
@@ -425,13 +426,13 @@ def with_alternatives(query_groups: Sequence[QueryGroup], schema: Schema) -> tup
                 break
         else:
             sets.append([where])
-    placed = {
+    alternative_by_condition = {
         where: Alternative(number, member)
         for number, members in enumerate(members for members in sets if len(members) > 1)
         for member, where in enumerate(members)
     }
     return tuple(
-        replace(query_group, alternative=placed.get(query_group.where))
+        replace(query_group, alternative=alternative_by_condition.get(query_group.where))
         if query_group.bounds.person_column is None
         else query_group
         for query_group in query_groups

@@ -523,7 +523,7 @@ FITTED_STATEMENT = (
 )
 
 
-@dataclass(frozen=True, eq=False)  # not slotted: what is computed once is kept
+@dataclass(frozen=True, eq=False)  # not slotted: for cached properties
 class ConsistentFit:
     """Least squares for one set of answers, with one noise per answer."""
 

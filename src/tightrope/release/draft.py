@@ -160,7 +160,7 @@ TABLE_EPSILONS = ("0.1", "0.3", "0.5", "1", "2", "5", "10")
 """The values of ε in ``accuracy_table``."""
 
 
-@dataclass(frozen=True, eq=False, repr=False)  # not slotted: what is computed once is kept
+@dataclass(frozen=True, eq=False, repr=False)  # not slotted: for cached properties
 class NoisePlan(Displayed):
     """Questions with their noise, certified against a fraction of a budget; a draft cannot spend budget.
 
@@ -405,7 +405,7 @@ class NoisePlan(Displayed):
             "max_rows_per_group": bounds.max_rows_per_group,
             "max_groups": bounds.max_groups,
             "noise": [
-                noise.to_data(self._noise_choice_reason(bounded=noise == accuracy.keys))
+                noise.to_data(self._noise_choice_reason(bounded=noise == accuracy.key_count_noise))
                 for noise in accuracy.stated_noises
             ],
             "error": {

@@ -100,7 +100,7 @@ class CellError:
         return self.expected_absolute, self.half_width
 
 
-@dataclass(frozen=True, eq=False)  # not slotted: what is computed once is kept
+@dataclass(frozen=True, eq=False)  # not slotted: for cached properties
 class MarginalFit:
     """Least squares for all tables of a question, with the noise of a plan: ``noises`` in the order of the vectors."""
 

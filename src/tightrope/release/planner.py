@@ -75,7 +75,7 @@ MAX_SIZE_RATIO = 8
 """The largest noise of a plan may have this many times ``MAX_NOISE_ROWS``: √64, for a weight of 1/64."""
 
 
-@dataclass(frozen=True, eq=False)  # not slotted: the groups are computed once
+@dataclass(frozen=True, eq=False)  # not slotted: for cached properties
 class Planner:
     """Plans the least noise for questions about one table, within a fraction of a budget.
 

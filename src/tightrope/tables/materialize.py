@@ -1,11 +1,12 @@
 """Copies rows into a table of a private DuckDB connection, in a few portable types, and seals the connection.
 
-The connection has none of the user's macros, collations, views and settings, and every scan sees the same rows. The
-columns are called ``c0, c1, ...``, so that users' names do not reach the engine.
+A sealed connection cannot open files or change settings. It has none of the user's macros, collations, views and
+settings, and every scan sees the same rows. The columns are called ``c0, c1, ...``, so that users' names do not reach
+the engine.
 
 A value that its stored type cannot represent becomes missing, never an error: an instant out of range, a day with a
-time of day, text that is not UTF-8. Otherwise one person's value could stop the whole release. Each rule uses one value
-at a time.
+time of day, text that is not UTF-8. Otherwise one person's value could stop the whole release. Each value is converted
+by itself.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ _MICROSECONDS_PER_TICK = {"s": 1_000_000, "ms": 1_000}
 NOT_A_TIME = np.iinfo(np.int64).min
 """The missing instant of numpy and pandas (NaT): it is unequal to every value, itself included, and unordered."""
 TABLE = "tightrope_rows"
+"""Name of the table with the copied rows."""
 UUID, BOOLEANS_OF_8_BITS = "arrow.uuid", "arrow.bool8"
 """Arrow's extension types that are stored as texts and booleans; other extension types are not supported."""
 DUCKDB_TYPES = {
@@ -91,7 +93,7 @@ def normalize_batch(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 
 
 def drop_long_texts(batch: pa.RecordBatch, longest: int | None) -> pa.RecordBatch:
-    """Return the batch with texts of more than ``longest`` bytes missing; dictionaries are not decoded for this."""
+    """Return the batch without texts of more than ``longest`` bytes, which become missing; dictionaries are kept."""
     if longest is None:
         return batch
     columns = [_drop_long_entries(column, longest) for column in batch.columns]
@@ -114,20 +116,20 @@ def _drop_long_entries(column: pa.Array, longest: int) -> pa.Array:
     return compute.if_else(too_long, arrow.scalar(None, given), column)
 
 
-def _normalize_column(column: pa.Array, wanted: pa.DataType) -> pa.Array:
-    """Return a column in its stored type, ``wanted``; values that do not fit are missing."""
+def _normalize_column(column: pa.Array, stored_type: pa.DataType) -> pa.Array:
+    """Return a column in its stored type; values that do not fit are missing."""
     column = _decode_column(column)
     types, given = load_library("pyarrow").types, column.type
     if types.is_timestamp(given):
-        return _normalize_instants(column, wanted)
+        return _normalize_instants(column, stored_type)
     if types.is_date64(given):
         milliseconds, missing = _ticks_and_missing(column)
         days, time_of_day = np.divmod(milliseconds, MILLISECONDS_PER_DAY)
         missing = missing | (time_of_day != 0) | (np.abs(days) > np.iinfo(np.int32).max)
         return _masked_array(np.where(missing, 0, days).astype(np.int32), missing, load_library("pyarrow").date32())
-    if types.is_string(wanted) or types.is_large_string(wanted):
-        return drop_invalid_utf8(column.cast(wanted) if given != wanted else column)
-    return column if given == wanted else column.cast(wanted)
+    if types.is_string(stored_type) or types.is_large_string(stored_type):
+        return drop_invalid_utf8(column.cast(stored_type) if given != stored_type else column)
+    return column if given == stored_type else column.cast(stored_type)
 
 
 def _decode_column(column: pa.Array) -> pa.Array:
@@ -173,7 +175,7 @@ def drop_invalid_utf8(column: pa.Array) -> pa.Array:
     return column
 
 
-def _normalize_instants(column: pa.Array, wanted: pa.DataType) -> pa.Array:
+def _normalize_instants(column: pa.Array, stored_type: pa.DataType) -> pa.Array:
     """Convert to microseconds and UTC; values that do not fit in 64 bits are missing."""
     ticks, missing = _ticks_and_missing(column)
     is_nat = ticks == NOT_A_TIME
@@ -182,11 +184,11 @@ def _normalize_instants(column: pa.Array, wanted: pa.DataType) -> pa.Array:
         largest = np.iinfo(np.int64).max // factor
         missing = missing | (ticks > largest) | (ticks < -largest)
         ticks = np.where(missing, 0, ticks) * factor
-    elif column.type.unit == "ns" and wanted.unit == "us":
+    elif column.type.unit == "ns" and stored_type.unit == "us":
         ticks = ticks // 1_000
-    elif column.type.unit == wanted.unit and not np.any(is_nat):
-        return column.view(wanted)
-    return _masked_array(ticks, missing | is_nat, wanted)
+    elif column.type.unit == stored_type.unit and not np.any(is_nat):
+        return column.view(stored_type)
+    return _masked_array(ticks, missing | is_nat, stored_type)
 
 
 def _ticks_and_missing(column: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
@@ -195,8 +197,8 @@ def _ticks_and_missing(column: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.
     return column.view("int64").fill_null(0).to_numpy(zero_copy_only=False), missing
 
 
-def _masked_array(values: NDArray[Any], missing: NDArray[np.bool_], wanted: pa.DataType) -> pa.Array:
-    return load_library("pyarrow").array(values, mask=missing).view(wanted)
+def _masked_array(values: NDArray[Any], missing: NDArray[np.bool_], stored_type: pa.DataType) -> pa.Array:
+    return load_library("pyarrow").array(values, mask=missing).view(stored_type)
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,7 +50,7 @@ class Table:
     schema: Schema
     source_kind: str
     _open_connection: Callable[[], Any] = field(repr=False)
-    """Returns the same ibis connection each time; the built-in DuckDB starts at the first read, so not by planning."""
+    """Returns the same ibis connection each time; the built-in DuckDB starts at the first read, not at planning."""
     _load_rows: RowLoader = field(repr=False)
     _open_stream: StreamOpener | None = field(default=None, repr=False)
     """Opens the rows as Arrow batches for snapshots; None if snapshots are made through ``_load_rows``."""

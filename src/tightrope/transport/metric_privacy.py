@@ -406,7 +406,7 @@ def compare_on_grid(
         raise InputError("groups", groups, "a mapping with the distributions of at least two groups")
     cost = grid_distances(shape, metric)
     laws = {
-        group: ExactDistribution.from_probabilities(f"distribution of {group!r}", law, len(cost)).float_masses
+        group: ExactDistribution.from_probabilities(f"the distribution of {group!r}", law, len(cost)).float_masses
         for group, law in groups.items()
     }
     everyone = np.mean(list(laws.values()), axis=0)

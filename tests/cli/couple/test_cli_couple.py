@@ -359,7 +359,7 @@ def test_learned_distributions_without_a_guarantee_are_named(run, tmp_path):
         ("point,group,mass\n", "the table has no lines"),
         ("", "columns"),
         ("place,group,mass\na,b,1\n", "columns"),
-        ("point,group,mass\na,f,0.5\n", "sum of law"),
+        ("point,group,mass\na,f,0.5\n", "sum of the distribution"),
         ("point,group,mass\na,f,1.5\nb,f,-0.5\n", "not negative"),
         ("point,group,mass\na,f,nan\n", "not negative"),
         ("point,group,mass\na,f,x\n", "mass"),

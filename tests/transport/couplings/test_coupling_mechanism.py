@@ -145,7 +145,7 @@ def _k_draws(mechanism: CouplingMechanism, group: str, k: int) -> dict[tuple[int
     ("change", "message"),
     [
         ({"groups": {}}, "mapping from the name"),
-        ({"groups": {"a": [0.5, 0.4]}}, "sum of distribution of 'a'"),
+        ({"groups": {"a": [0.5, 0.4]}}, "sum of the distribution of 'a'"),
         ({"groups": {"a": [1.5, -0.5]}}, "not negative"),
         ({"groups": {"a": []}}, "no empty law"),
         ({"groups": {"a": [float("nan"), 1.0]}}, "NaN"),

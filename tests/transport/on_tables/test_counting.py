@@ -92,7 +92,7 @@ def test_laws_that_are_written_down() -> None:
     assert known.laws["a"].tolist() == [0.5, 0.0, 0.0, 0.5]
     assert laws_from_entries(entries, None, "age").support.point_names == (0, 3, 1)
     wrongs = {
-        "sum of law": [("0", "a", 0.5)],
+        "sum of the distribution": [("0", "a", 0.5)],
         "not negative": [("0", "a", 1.5), ("1", "a", -0.5)],
         "occurs twice": [("0", "a", 0.5), ("0", "a", 0.5)],
         "is not one of the 4 points": [("4", "a", 1.0)],

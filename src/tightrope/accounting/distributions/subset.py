@@ -98,7 +98,7 @@ class Subset(LossDistribution):
 
     @property
     def zcdp_ceiling(self) -> float:
-        """That of the base, whose profile is larger everywhere."""
+        """The bound of the base, whose profile is larger everywhere."""
         return self.base.zcdp_ceiling
 
     def reverse_distribution(self) -> Subset:
@@ -325,7 +325,7 @@ class SubsetGaussian(LossDistribution):
 
     @property
     def zcdp_ceiling(self) -> float:
-        """That of the Gaussian without sampling, which loses more."""
+        """The bound of the Gaussian without sampling, whose profile is larger everywhere."""
         return GaussianLossDistribution(self.mu).zcdp_ceiling
 
     def reverse_distribution(self) -> SubsetGaussian:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 MOST_UNARY_CATEGORIES = 1 << 20
 WORDS_AT_ONCE = 1 << 15
-"""Words handled at once: few enough for the processor's cache."""
+"""Words that are processed at once: few enough for the processor's cache."""
 MOST_DIGITS = 64
 VARIANCE_EXCESS = 1e-4
 """Largest relative excess of the variance over the optimum from rounding the probability to few digits."""
@@ -41,7 +41,7 @@ VARIANCE_EXCESS = 1e-4
 
 @dataclass(frozen=True, slots=True)
 class UnaryEncoding(FrequencyOracle):
-    """Independent bits: the true category's is 1 with probability own_weight / 2⁶⁴, others with that of ``digits``.
+    """Independent bits: 1 with probability own_weight / 2⁶⁴ for the true category, with that of ``digits`` for others.
 
     A report is a row of k packed bits, see ``local.bits_to_arrow``.
     """
@@ -92,7 +92,7 @@ def unary_encoding(epsilon: float, k: int, *, optimized: bool = True) -> UnaryEn
     """Return optimized (q = 1/(e^ε + 1), p = ½) or symmetric (q = 1/(e^{ε/2} + 1), p = 1 − q) unary encoding, ε-LDP.
 
     q is rounded to few binary digits, for speed; then p is the largest with p (1 − q) ≤ e^ε q (1 − p). The optimized q
-    has the least variance, 4e^ε/(e^ε − 1)² a person (Wang et al. 2017); rounding increases it by at most 10⁻⁴ of it.
+    has the least variance, 4e^ε/(e^ε − 1)² per person (Wang et al. 2017); rounding increases it by at most 10⁻⁴ of it.
     The symmetric q is rounded to a relative 2⁻¹². ε above 40 is taken as 40. Raises ``InputError`` unless ε > 0 is
     finite and 2 ≤ k ≤ 2²⁰.
 
@@ -104,17 +104,18 @@ def unary_encoding(epsilon: float, k: int, *, optimized: bool = True) -> UnaryEn
     """
     epsilon = checked_epsilon(epsilon)
     size = check_domain_size(k, MOST_UNARY_CATEGORIES, "hash the categories: local.hashing")
-    built = min(epsilon, LARGEST_STEP)
-    q = 1 / (math.exp(built if optimized else built / 2) + 1)
+    capped_epsilon = min(epsilon, LARGEST_STEP)
+    q = 1 / (math.exp(capped_epsilon if optimized else capped_epsilon / 2) + 1)
     # q rounded to 1, 2, … digits; an even numerator is 0, or the same number as with fewer digits.
     roundings = ((round(q * (1 << length)), length) for length in range(1, MOST_DIGITS + 1))
     digits = (BinaryDigits(numerator, length) for numerator, length in roundings if numerator % 2)
     candidates = (
-        UnaryEncoding(epsilon, size, favored_weight(epsilon, 1 / other.one_probability - 1), other) for other in digits
+        UnaryEncoding(epsilon, size, favored_weight(epsilon, 1 / false_digits.one_probability - 1), false_digits)
+        for false_digits in digits
     )
     for candidate in candidates:  # a tiny ε is refused here, before 1/sinh² overflows
         if optimized:
-            least_variance = 1 / math.sinh(built / 2) ** 2
+            least_variance = 1 / math.sinh(capped_epsilon / 2) ** 2
             is_close = float(candidate.report_variances[0]) <= (1 + VARIANCE_EXCESS) * least_variance
         else:
             is_close = abs(float(candidate.false_support_probability) / q - 1) < 2**-12

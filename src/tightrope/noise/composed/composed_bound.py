@@ -49,12 +49,12 @@ class CountedTails:
     points: tuple[tuple[float, float], ...]
     count: int
 
-    def from_center(self) -> list[float]:
+    def tails_from_center(self) -> list[float]:
         """Return c, g(c), g(g(c)), …: lower bounds on P(X ≥ x), P(X ≥ x + Δ), … for symmetric X where 2x ≤ Δ + 1.
 
         With P(X ≥ x) < c the mirrored tail P(X ≥ x − Δ) would be above 1 − c.
 
-        >>> tails = CountedTails(((1.0, 1e-6),), 1).from_center()  # one release: the closed form
+        >>> tails = CountedTails(((1.0, 1e-6),), 1).tails_from_center()  # one release: the closed form
         >>> abs(tails[0] - (1 - 1e-6) / (1 + math.e)) < 1e-12
         True
         """
@@ -64,7 +64,7 @@ class CountedTails:
 
         return self._follow_tails(_largest_excluded(shortfall, 0.5))
 
-    def from_half(self) -> list[float]:
+    def tails_from_half(self) -> list[float]:
         """Return g(½), g(g(½)), …: lower bounds on P(X ≥ x + Δ), P(X ≥ x + 2Δ), … if P(X ≥ x) is at least ½."""
         return self._follow_tails(self.next_tail(0.5))
 
@@ -73,7 +73,7 @@ class CountedTails:
         return _largest_excluded(lambda shifted_tail: self.shortfall(tail, shifted_tail), tail)
 
     def shortfall(self, tail: float, shifted_tail: float) -> float:
-        """Return how much δ would have to be smaller, at least, to exclude a pair of tails.
+        """Return a lower bound on how much smaller δ would have to be to exclude a pair of tails.
 
         If it is not positive, no distribution has P(X ≥ x) ≥ ``tail`` and P(X ≥ x + Δ) < ``shifted_tail``.
         """
@@ -127,7 +127,7 @@ def _largest_excluded(shortfall: Callable[[float], float], above: float) -> floa
 
 
 MAX_COUNTED_RELEASES = 200
-"""More releases are added up in groups before they are counted, or only this many are counted."""
+"""At most this many counts enter the bound: more releases are added up in groups first, or the others are ignored."""
 COUNTED = (
     "Of `count` answers, each the sum of `together` releases and changed by a person by width = sensitivity times "
     "together, the number that is at least x, less the number that is at most -x - width, is a sum of steps 1, 0, -1 "
@@ -159,7 +159,7 @@ class ComposedBound:
     def tail_bounds(self) -> tuple[list[float], list[float]]:
         """Lower bounds on P(X ≥ x + jΔ), from the center and from ½."""
         counted = CountedTails(self.single_bound.privacy_target.without_cap_point.points, self.sum_count)
-        return counted.from_center(), [] if self._total_shift == 1 else counted.from_half()
+        return counted.tails_from_center(), [] if self._total_shift == 1 else counted.tails_from_half()
 
     @property
     def _total_shift(self) -> int:

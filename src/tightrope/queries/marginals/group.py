@@ -72,7 +72,7 @@ def _refuse_equal_columns(names: Sequence[str], terms: Sequence[str]) -> None:
             raise PlanError("columns", escape_control_chars(both), "columns with different values", remedy)
 
 
-@dataclass(frozen=True, eq=False)  # not slotted: what is computed once is kept
+@dataclass(frozen=True, eq=False)  # not slotted: for cached properties
 class MarginalGroup(QueryGroup):
     """The tables of one question: one pass over the rows, each measurement composed as a mechanism of its own.
 

@@ -43,7 +43,7 @@ KEYS_ADVICE = 'list them from public knowledge: keys={"sex": ["F", "M"]}, or bou
 
 
 @final
-@dataclass(frozen=True)  # not slotted: what is computed once is kept
+@dataclass(frozen=True)  # not slotted: for cached properties
 class marginals:
     """All tables of counts of some ``columns``: the total, one table for each column, for each pair, and so on.
 

@@ -1,4 +1,4 @@
-"""The functions of the expression language by name, with their arguments and nodes; used by texts and by Python."""
+"""The functions of the expression language by name, with their arguments and nodes, for texts and for Python."""
 
 from __future__ import annotations
 
@@ -126,19 +126,19 @@ FUNCTIONS: dict[str, LanguageFunction] = {
     "lower": LanguageFunction("lower(text)", Lower),
     "upper": LanguageFunction("upper(text)", Upper),
     "prefix": LanguageFunction(
-        "prefix(text, letters) with a whole number",
+        "prefix(text, characters) with an integer",
         partial(_make_with_literals, "prefix", Prefix),
         2,
         2,
     ),
     "suffix": LanguageFunction(
-        "suffix(text, letters) with a whole number",
+        "suffix(text, characters) with an integer",
         partial(_make_with_literals, "suffix", Suffix),
         2,
         2,
     ),
     "substring": LanguageFunction(
-        "substring(text, first, letters) with two whole numbers, the first character being number 1",
+        "substring(text, first, characters) with two integers; the first character is number 1",
         partial(_make_with_literals, "substring", Substring),
         3,
         3,

@@ -124,7 +124,7 @@ class TextEnd(NewText):
 
     def __post_init__(self) -> None:
         if not is_integer_within(self.letters, 1, MAX_PART_LETTERS):
-            expected = f"{self.end}(text, letters) with 1 to {MAX_PART_LETTERS:,} letters"
+            expected = f"{self.end}(text, characters) with 1 to {MAX_PART_LETTERS:,} characters"
             raise InputError(self.end, str(self.letters), expected)
         super().__post_init__()
 
@@ -180,7 +180,7 @@ class Substring(NewText):
 
     def __post_init__(self) -> None:
         if not all(is_integer_within(number, 1, MAX_PART_LETTERS) for number in (self.first, self.letters)):
-            expected = f"substring(text, first, letters) with two numbers from 1 to {MAX_PART_LETTERS:,}"
+            expected = f"substring(text, first, characters) with two numbers from 1 to {MAX_PART_LETTERS:,}"
             raise InputError("substring", f"{self.first}, {self.letters}", expected, "the first character is number 1")
         super().__post_init__()
 

@@ -204,7 +204,7 @@ def parse_group_distributions(groups: Mapping[GroupName, ArrayLike], size: int) 
     if not isinstance(groups, Mapping) or not groups:
         raise InputError("groups", groups, "a mapping from the name of each group to its distribution")
     return {
-        group: ExactDistribution.from_probabilities(f"distribution of {group!r}", law, size)
+        group: ExactDistribution.from_probabilities(f"the distribution of {group!r}", law, size)
         for group, law in groups.items()
     }
 

@@ -117,7 +117,7 @@ def approximate_knowledge(mechanism: CouplingMechanism, actual: Mapping[Any, Arr
         (
             _exact_probabilities(fitted),
             _exact_probabilities(
-                ExactDistribution.from_probabilities(f"distribution of {group!r}", actual[group], len(fitted))
+                ExactDistribution.from_probabilities(f"the distribution of {group!r}", actual[group], len(fitted))
             ),
         )
         for group, fitted in mechanism.groups.items()

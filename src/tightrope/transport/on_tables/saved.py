@@ -122,7 +122,7 @@ class SavedCoupling(Displayed):
         cost = support.transport_cost(metric)
         part_by_group = dict(zip(Labels.from_names(document.group.names).names, document.groups, strict=True))
         groups = {
-            name: _parse_law(f"distribution of {name!r}", part.law, len(support))
+            name: _parse_law(f"the distribution of {name!r}", part.law, len(support))
             for name, part in part_by_group.items()
         }
         target = _parse_law("target", document.target, len(support))
@@ -333,7 +333,7 @@ def laws_from_entries(entries: Sequence[tuple[str, str, float]], support: Suppor
             raise InputError.from_text(f"point {point!r} of group {group!r}", "occurs twice; list each pair only once")
         seen_pairs.add((point, group))
         laws[by_text[group]][index_by_text[point]] = mass
-    checked = {group: check_probabilities(f"distribution of {group!r}", law) for group, law in laws.items()}
+    checked = {group: check_probabilities(f"the distribution of {group!r}", law) for group, law in laws.items()}
     return KnownLaws(points, checked, "public")
 
 
