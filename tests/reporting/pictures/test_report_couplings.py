@@ -90,7 +90,7 @@ def test_partial_couplings_show_each_group_its_own_outputs() -> None:
     found = SavedCoupling(mechanism, MAP, "group", "cityblock", Origin.from_kind("table", "barycenter"))
     shown = [np.asarray(axes.images[0].get_array()).ravel() for axes in coupling_picture(found).axes[2:4]]
     for name, picture in zip("ab", shown, strict=True):
-        assert picture == pytest.approx(mechanism.output_law(name))
+        assert picture == pytest.approx(mechanism.output_distribution(name))
     assert np.abs(shown[0] - shown[1]).sum() / 2 == pytest.approx(0.2, abs=1e-6)
 
 
