@@ -136,9 +136,47 @@ def test_more_sums_than_a_box_holds_are_those_of_one_and_some_apart():
     assert [len(part) for part in ways[1][0].joint_draws_by_set[0]] == [16, 1, 1]
 
 
-def test_at_delta_0_there_is_no_box():
+@pytest.mark.parametrize("columns", [2, 4])
+def test_at_delta_0_a_box_without_a_limit_has_the_least_error(columns):
+    """E|x_i| is (d + 1)/2 · s/ε, where noise for each sum by itself has d · s/ε, or what staircases save."""
+    plan = in_a_box(columns, budget=tr.Budget(epsilon=1, delta=0))
+    found = plan.accuracies()[0].errors_at_size(1)["expected_absolute_error"]
+    assert found == pytest.approx((columns + 1) / 2, rel=2e-3)
+    assert {noise.family for noises in plan.noises() for noise in noises} == {f"discrete Laplace in a box of {columns}"}
+    assert 1 - 1e-4 < plan.loss.epsilon(0) <= 1
+    written = json.loads(json.dumps(plan.release().certificate))
+    said = check_document(json.dumps(written))
+    assert worst_verdict(said) == CONFIRMED, [claim for claim in said if claim.verdict not in (CONFIRMED, UNCHECKED)]
+
+
+def test_a_lighter_tail_of_an_unbounded_box_is_refuted():
+    """Half-widths that become improbable too fast lose more than the certificate states."""
     plan = in_a_box(2, budget=tr.Budget(epsilon=1, delta=0))
+    data = of_version_3(json.loads(json.dumps(plan.release().certificate)))
+    assert worst_verdict(check_document(json.dumps(data))) == CONFIRMED
+    for mechanism in data["mechanisms"]:
+        tail = mechanism["table"]["tail"]
+        moved = int(tail["escape"]) // 2
+        tail.update(
+            escape=str(int(tail["escape"]) - moved), block=[str(int(tail["block"][0]) + moved), *tail["block"][1:]]
+        )
+    assert worst_verdict(check_document(json.dumps(data))) == REFUTED
+
+
+def test_at_a_large_epsilon_and_delta_0_staircases_stay():
+    plan = in_a_box(2, budget=tr.Budget(epsilon=10, delta=0))
     assert not any(noise.vector.joint_noise for noises in plan.noises() for noise in noises)
+    assert JOINT_SUMS in {one["family"] for one in plan.draft.noise_alternatives}
+
+
+def test_answers_with_an_unbounded_box_hold(many=2_000):
+    keys = list(range(many))
+    table = pd.DataFrame({"k": range(50), "a": [0.0] * 50, "b": [0.0] * 50})
+    session = tr.Session(table, privacy_unit=None, budget=tr.Budget(epsilon=1, delta=0))
+    plan = session.plan([tr.sum(name, bounds=(-1, 1), by="k", keys=keys) for name in "ab"])
+    for frame in (answer.to_pandas() for answer in plan.release()):
+        held = ((frame["lower"] <= 0) & (frame["upper"] >= 0)).mean()
+        assert 0.93 < held < 0.975
 
 
 @pytest.mark.parametrize("rows", [1, 3])

@@ -124,11 +124,12 @@ class NoiseSearch:
     def usable_families(self) -> list[NoiseFamily]:
         """The families of noise that these groups can have at this budget."""
         bounds_splits = any(group.bounds_splits for group in self.groups)
+        has_boxes = any(spec.dimension > 1 for spec in all_noise_specs(self.groups))
         return [
             family
             for family in registered_families()
             if family.used_in_plans
-            and (self.private_delta > 0 or not family.has_bound)
+            and (self.private_delta > 0 or (family.fills_boxes if has_boxes else not family.has_bound))
             and (family.hides_many_rows or not bounds_splits)
         ]
 
@@ -262,7 +263,9 @@ class NoiseSearch:
             family: NoiseFamily, relative_size: float, requirement: NoiseRequirement, dimension: int
         ) -> Weights:
             weights = family.float_weights(size * relative_size, requirement)
-            return weights if dimension == 1 else BoxWeights.from_weights(weights, dimension)
+            if dimension == 1:
+                return weights
+            return BoxWeights.from_weights(weights, dimension, bounded=requirement.infinite_mass > 0)
 
         specs, requirements = all_noise_specs(self.groups), noise_requirements(self.groups, size, self.private_delta)
         return [

@@ -108,6 +108,8 @@ class NoiseFamily(ABC):
     """False if the family needs far more noise where a person's rows are too many to compose each of their splits."""
     smallest_shift: ClassVar[int] = 1
     """Smallest shift at which the family differs from the others: at smaller ones it is not tried."""
+    fills_boxes: ClassVar[bool] = False
+    """True if weights are the powers of one ratio: noise that several numbers share can then be unbounded."""
     max_releases: ClassVar[int | None] = None
     """Maximal number of releases for which the family is tried; None for no maximum."""
     real_twin: ClassVar[RealTwin | None] = None
@@ -170,6 +172,7 @@ class LaplaceFamily(NoiseFamily):
     """Two-sided geometric noise: the least noise of one answer for δ = 0."""
 
     name: ClassVar[str] = "discrete Laplace"
+    fills_boxes: ClassVar[bool] = True
     real_twin: ClassVar[RealTwin | None] = RealTwin(
         "Laplace", lambda size, sensitivity, delta: laplace(scale=size, sensitivity=sensitivity)
     )

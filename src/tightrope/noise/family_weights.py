@@ -142,19 +142,29 @@ def noise_cell_count(count: float) -> int:
 
 @dataclass(frozen=True, eq=False)  # not slotted: cached properties
 class BoxWeights:
-    """P(x) ∝ half_weights[max |x_i|] on integer vectors of ``dimension`` numbers; unlisted mass counts as lost."""
+    """P(x) ∝ half_weights[max |x_i|] on integer vectors of ``dimension`` numbers; unlisted mass counts as lost.
+
+    With a ``tail_ratio``, all weights are its powers and the noise is unbounded: no mass is lost.
+    """
 
     half_weights: Floats
     dimension: int
+    tail_ratio: float | None = None
 
     @classmethod
-    def from_weights(cls, weights: FloatWeights, dimension: int) -> BoxWeights:
-        """Return box weights from the listed weights of one number; rising weights are lowered to be non-increasing."""
+    def from_weights(cls, weights: FloatWeights, dimension: int, *, bounded: bool = True) -> BoxWeights:
+        """Return box weights from the listed weights of one number; rising weights are lowered to be non-increasing.
+
+        Not ``bounded``: the weights of ``weights`` are powers of its tail ratio.
+        """
         falling = np.minimum.accumulate(weights.half_weights)
-        return cls(falling[: np.flatnonzero(falling)[-1] + 1], dimension)
+        listed = falling[: np.flatnonzero(falling)[-1] + 1]
+        return cls(listed, dimension, None if bounded else weights.tail_ratio)
 
     def integer_table(self) -> BoxTable:
         """Return the table that is sampled: boxes of half-width r with weights (half[r] − half[r+1]) (2r+1)^d."""
+        if self.tail_ratio is not None:
+            return BoxTable.from_ratio(self.tail_ratio, self.dimension)
         raw = raw_weights(self.half_weights)
         steps = [a - b for a, b in zip(raw, [*raw[1:], 0], strict=True)]
         widths = [step * (2 * r + 1) ** self.dimension for r, step in enumerate(steps)]
@@ -196,7 +206,12 @@ class BoxWeights:
         losses = logs[:, None] - logs[np.clip(shifted_radii, 0, count - 1)]
         masses = point_counts * probabilities[:, None]
         lost = float(masses[shifted_radii >= count].sum())
-        return LossCells.from_atoms(losses[is_finite], masses[is_finite], lost, lost)
+        if self.tail_ratio is None:
+            return LossCells.from_atoms(losses[is_finite], masses[is_finite], lost, lost)
+        largest = -shift * math.log(self.tail_ratio) * np.array([1.0, -1.0])
+        return LossCells.from_atoms(
+            np.append(losses[is_finite], largest), np.append(masses[is_finite], lost / (1 + np.exp(-largest))), 0.0, 0.0
+        )
 
     def _shared_counts(self, shift: int) -> Floats:
         """Return the number of points x by r = max |x_i| (rows) and by max |x_i + shift| − r from −shift to shift."""

@@ -107,7 +107,7 @@ def allocate_best_arrangement(
 
         return arrangements[0], allocate_tables(arrangements[0], budget)
     results: list[tuple[QueryGroups, NoiseAllocation]] = []
-    for query_groups in with_progress(arrangements if budget.delta > 0 else arrangements[:1]):
+    for query_groups in with_progress(arrangements):
         groups, is_first = composition_groups_of(query_groups), not results
         groups = groups if times == 1 else repeat_groups([(groups, times)])
         try:

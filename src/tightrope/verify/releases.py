@@ -217,9 +217,14 @@ def _choice_kind(mechanism: dict[str, Any]) -> str:
     return "noise" if choice is None else "a cell" if choice["target"] is None else "a width"
 
 
+JOINT_NOISE: dict[str, Callable[[dict[str, Any], int], Noise]] = {"box": BoxNoise}
+"""The noise of several numbers that share it, by the field with their number."""
+
+
 def noise_of_mechanism(mechanism: dict[str, Any]) -> Noise:
     """Return the noise of a mechanism, from its table."""
-    return Noise(mechanism["table"]) if mechanism.get("box") is None else BoxNoise(mechanism["table"], mechanism["box"])
+    table, box = mechanism["table"], mechanism.get("box")
+    return Noise(table) if box is None else JOINT_NOISE["box"](table, box)
 
 
 class Composition:

@@ -34,7 +34,14 @@ HEAD = '''"""Verifies a Tightrope document: python check.py FILE. Needs only Pyt
 from __future__ import annotations
 '''
 BY_KIND = "CLAIMS_BY_KIND", "FORMS", "FORMER_KEYS"
-BY_PART = "PROFILE_MAKERS", "CLAIMS_BY_FIELD", "CLAIMS_BY_PART", "ANSWER_CLAIMS_BY_PART", "CLAIMS_BY_OUTPUT_PART"
+BY_PART = (
+    "PROFILE_MAKERS",
+    "CLAIMS_BY_FIELD",
+    "CLAIMS_BY_PART",
+    "ANSWER_CLAIMS_BY_PART",
+    "CLAIMS_BY_OUTPUT_PART",
+    "JOINT_NOISE",
+)
 """Tables by the kind of a document, and by the mechanism of a step, a rare field or a part of a certificate."""
 
 
@@ -142,8 +149,9 @@ def standalone_text(document: str | None = None) -> str:
     kind, data, _ = parse_document(document)
     steps = data["steps"] if kind == "account" else []
     certificate = data.get("certificate", data)
-    has_disjoint = any(one.get("disjoint") is not None for one in certificate.get("mechanisms", ()))
-    rare_fields = ({"disjoint"} if has_disjoint else set[str]()) | ({"marginals", "common_part"} & set(certificate))
+    mechanisms = certificate.get("mechanisms", ())
+    rare_fields = {field for field in ("disjoint", "box") if any(one.get(field) is not None for one in mechanisms)}
+    rare_fields |= {"marginals", "common_part"} & set(certificate)
     parts = frozenset({"gaussian", *(step["mechanism"] for step in steps), *rare_fields})
     return NeededParts(kind, parts).keep_in(whole)
 

@@ -231,41 +231,103 @@ class BoxNoise(Noise):
 
     def __init__(self, data: dict[str, Any], dimension: int) -> None:
         super().__init__(data)
-        if self.block or not 1 < dimension <= MAX_BOX_DIMENSION:
-            raise BrokenError(f"a box of {dimension} numbers, or one without an end")
-        self.dimension, left = dimension, arb(0)
-        points = []
-        for r, weight in with_time_checks(reversed(list(enumerate([self.center, *(2 * w for w in self.half)])))):
-            left += arb(fmpq(weight, (2 * r + 1) ** dimension))
-            points.append(left / TOTAL_WEIGHT)
-        self.points = [(p, p.log()) for p in with_time_checks(reversed(points)) if p > 0]
+        if not 1 < dimension <= MAX_BOX_DIMENSION:
+            raise BrokenError(f"a box of {dimension} numbers")
+        self.dimension, self.weights, rest = dimension, [self.center, *(2 * w for w in self.half)], 2 * self.escape_in
+        while rest and self.block:  # P(R = r) out of 2^128, in the tail rounded down
+            self.weights += [rest * w // TOTAL_WEIGHT for w in self.block]
+            rest = rest * self.escape // TOTAL_WEIGHT
+            require_affordable(len(self.weights), MAX_CELLS, "cells of a box")
+        self._points: dict[int, tuple[list[Any], int, Any]] = {}
 
     is_unimodal = True
+
+    def _listed_points(self, shift: int) -> tuple[list[Any], int, Any]:
+        """Return the probability of a point and its logarithm by largest coordinate, and how many are counted.
+
+        An endless table is counted to where P(R is larger) < 2^-90, the last value, and listed beyond the shift.
+        """
+        key = shift if self.block else 0
+        if key not in self._points:
+            weights: list[Any] = [self.center, *(2 * w for w in self.half)]
+            rest, far, count, end = arb(2 * self.escape_in), arb(0), len(weights), len(weights)
+            if self.block:
+                while rest > arb(2) ** 38:
+                    weights, rest = self._append_block(weights, rest)
+                count, far = len(weights), rest / TOTAL_WEIGHT
+                last = rest * arb(2) ** -80
+                while len(weights) < count + shift or rest > last:
+                    last = rest * arb(2) ** -80 if len(weights) < count + shift else last
+                    weights, rest = self._append_block(weights, rest)
+                end = len(weights)
+            left, points = (rest / 2 / (2 * end + 1) ** self.dimension).union(arb(0)), []
+            for r, weight in with_time_checks(reversed(list(enumerate(weights)))):
+                left += arb(weight) / (2 * r + 1) ** self.dimension
+                points.append(left / TOTAL_WEIGHT)
+            self._points[key] = [(p, p.log()) for p in with_time_checks(reversed(points)) if p > 0], count, far
+        return self._points[key]
+
+    def _append_block(self, weights: list[Any], rest: Any) -> tuple[list[Any], Any]:
+        require_affordable(len(weights), MAX_CELLS, "cells of a box")
+        return weights + [rest * w / TOTAL_WEIGHT for w in self.block], rest * self.escape / TOTAL_WEIGHT
 
     @property
     def mean_squared(self) -> float:
         """E Y_i² = E R (R + 1) / 3."""
-        return 2 * sum(r * (r + 1) * w for r, w in enumerate(self.half, start=1)) / TOTAL_WEIGHT / 3
+        return sum(r * (r + 1) * w for r, w in enumerate(self.weights)) / TOTAL_WEIGHT / 3
 
     @property
     def mean_absolute(self) -> float:
         """E |Y_i| = E R (R + 1) / (2R + 1)."""
-        return sum(2 * r * (r + 1) * w / (2 * r + 1) for r, w in enumerate(self.half, start=1)) / TOTAL_WEIGHT
+        return sum(r * (r + 1) * w / (2 * r + 1) for r, w in enumerate(self.weights)) / TOTAL_WEIGHT
 
     @property
     def probability_at_zero(self) -> float:
         """P(Y_i = 0) = E 1 / (2R + 1)."""
-        return (self.center + sum(2 * w / (2 * r + 1) for r, w in enumerate(self.half, start=1))) / TOTAL_WEIGHT
+        return sum(w / (2 * r + 1) for r, w in enumerate(self.weights)) / TOTAL_WEIGHT
 
     def shifted_cells(self, shift: int) -> Iterator[tuple[Any, Any, Any]]:
-        """Yield all points, grouped by their largest coordinate a and that of the shifted point, b, as cells."""
-        require_affordable(len(self.points) * (2 * shift + 1), MAX_CELLS, "cells of a box under one shift")
-        for a, cell in with_time_checks(enumerate(self.points)):
+        """Yield all points, grouped by their largest coordinate a and that of the shifted point, b, as cells.
+
+        Of an endless table: those with a and b among the counted ones.
+        """
+        points, counted, _ = self._listed_points(shift)
+        count = counted if self.block else len(points)
+        require_affordable(count * (2 * shift + 1), MAX_CELLS, "cells of a box under one shift")
+        for a, cell in with_time_checks(enumerate(points[:count])):
             for b in with_time_checks(range(max(0, a - shift), a + shift + 1)):
-                if count := self._count_points(a, b, shift):
-                    shifted_cell = self.points[b] if b < len(self.points) else None
-                    scaled_shifted = None if shifted_cell is None else (count * shifted_cell[0], shifted_cell[1])
-                    yield (count * cell[0], cell[1]), scaled_shifted, 1
+                if (b < count or not self.block) and (number := self._count_points(a, b, shift)):
+                    shifted_cell = points[b] if b < count else None
+                    scaled_shifted = None if shifted_cell is None else (number * shifted_cell[0], shifted_cell[1])
+                    yield (number * cell[0], cell[1]), scaled_shifted, 1
+
+    def shifted_pairs(self, shift: int) -> Iterator[Atom]:
+        """Yield the pairs of cells; of an endless table also an upper bound on all others.
+
+        Those have equal probability under both distributions, so their two largest losses dominate. From half-width r
+        on, the probability of a point falls by at most the ratio of P(R = r) to P(R = r + 1), times ((2r + 3) /
+        (2r + 1))^d.
+        """
+        yield from super().shifted_pairs(shift)
+        if not self.block:
+            return
+        points, count, mass = self._listed_points(shift)
+        ratios = [arb(b) / a for a, b in pairwise(self.block)]
+        ratios.append(arb(self.block[0]) * self.escape / self.block[-1] / TOTAL_WEIGHT)
+        least = reduce(arb.min, ratios) * (arb(2 * count + 1) / (2 * count + 3)) ** self.dimension
+        steps = (points[a][1] - points[a + shift][1] for a in range(count))
+        growth = reduce(arb.max, steps, -least.log() * shift).exp()
+        for a in range(max(0, count - shift), count):
+            outer = (self._count_points(a, b, shift) for b in range(count, a + shift + 1))
+            mass += sum(outer) * points[a][0]
+        high, low = mass * growth / (1 + growth), mass / (1 + growth)
+        yield high, low, growth.log()
+        yield low, high, -growth.log()
+
+    def loss_on_grid(self, grid: Grid, shift: int) -> GridDistribution:
+        """Return an upper bound on the loss, or a lower one, without the points that are not counted."""
+        pairs = self.shifted_pairs(shift) if grid.up else super().shifted_pairs(shift)
+        return grid.from_atoms(pairs, self.one_sided_mass(shift))
 
     def _count_points(self, a: int, b: int, shift: int) -> int:
         """Count the points with largest coordinates a and, shifted, b, by inclusion and exclusion."""
@@ -282,5 +344,5 @@ class BoxNoise(Noise):
     @property
     def log_ratios(self) -> list[Any]:
         """The decreases of the logarithm from one half-width to the next near 0, if positive."""
-        logs = [log for _, log in self.points[:MIDDLE_CELLS]]
+        logs = [log for _, log in self._listed_points(0)[0][:MIDDLE_CELLS]]
         return [a - b for a, b in pairwise(logs) if a - b > 2.0**-20]

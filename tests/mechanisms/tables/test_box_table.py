@@ -163,8 +163,112 @@ def test_weights_that_rise_are_lowered():
     ]
 
 
+# Boxes without a limit: P(x) ∝ e^(−max |x_i| / scale), which is private with δ = 0.
+
+UNBOUNDED = [(0.7, 2), (1.5, 2), (0.3, 3), (1.0, 3)]
+"""The scale of the profile in steps, and the dimension."""
+
+
+def unbounded(scale: float, dimension: int) -> BoxTable:
+    return BoxTable.from_ratio(math.exp(-1 / scale), dimension)
+
+
+def point_chances(table: BoxTable, last: int) -> np.ndarray:
+    """P(x) by max |x_i| from 0 to ``last``, from the integer weights in exact fractions."""
+    center, half, tail = table.radii.center, table.radii.half, table.radii.tail
+    assert tail is not None
+    weights, rest = [Fraction(center), *(Fraction(2 * weight) for weight in half)], Fraction(2 * tail.escape_in)
+    while len(weights) <= last + 400:
+        weights += [rest * Fraction(weight, TOTAL) for weight in tail.block]
+        rest *= Fraction(tail.escape, TOTAL)
+    sums, found = Fraction(0), []
+    for r in range(last + 400, -1, -1):
+        sums += weights[r] / TOTAL / (2 * r + 1) ** table.dimension
+        found.append(sums)
+    return np.array([float(chance) for chance in found[::-1][: last + 1]])
+
+
+@pytest.mark.parametrize(("scale", "dimension"), UNBOUNDED)
+def test_an_unbounded_box_is_private_without_delta_for_every_neighbor(scale, dimension, shift=2, reach=9):
+    """All shifts by up to two steps in each number, at every point near 0, and along the profile far from it."""
+    table = unbounded(scale, dimension)
+    chance = point_chances(table, 60)
+    largest = math.log(max(chance[:-shift] / chance[shift:]))
+    assert largest <= shift / scale * (1 + 1e-12)
+    stated = table.loss(shift).epsilon(0)
+    assert largest * (1 - 1e-12) <= stated <= shift / scale * (1 + 1e-12)
+    points = np.array(list(product(range(-reach, reach + 1), repeat=dimension)))
+    for move in product(range(-shift, shift + 1), repeat=dimension):
+        here, there = (chance[np.abs(points - moved).max(axis=1)] for moved in (0, move))
+        assert np.log(here / there).max() <= stated + 1e-12
+
+
+@pytest.mark.parametrize(("scale", "dimension"), UNBOUNDED)
+def test_the_loss_of_an_unbounded_box_is_that_of_all_points(scale, dimension, shift=2, reach=44):
+    table = unbounded(scale, dimension)
+    chance = point_chances(table, 2 * reach)
+    points = np.abs(np.stack(np.meshgrid(*[np.arange(-reach, reach + 1)] * dimension), axis=-1))
+    moved = np.abs(np.stack(np.meshgrid(*[np.arange(-reach, reach + 1) - shift] * dimension), axis=-1))
+    here, there = chance[points.max(axis=-1)], chance[moved.max(axis=-1)]
+    assert here.sum() == pytest.approx(1, abs=1e-9)
+    for epsilon in EPSILONS:
+        exact = float(np.maximum(here - math.exp(epsilon) * there, 0.0).sum())
+        assert table.loss(shift).delta(epsilon) == pytest.approx(exact, rel=1e-8, abs=1e-9)
+
+
+def test_an_unbounded_box_whose_tail_is_too_light_loses_more_than_its_scale():
+    """A planted bug: half-widths continue with the ratio of the profile, though boxes grow."""
+    right = BoxTable.from_ratio(math.exp(-1 / 4), 5)
+    head = [right.radii.center / TOTAL, *(weight / TOTAL for weight in right.radii.half[:100])]
+    wrong = NoiseTable.from_probabilities(head, tail_ratio=math.exp(-1 / 4))
+    assert right.loss(1).epsilon(0) <= 0.25 * (1 + 1e-12)
+    assert BoxTable(wrong, 5).loss(1).epsilon(0) > 0.26
+
+
+@pytest.mark.parametrize(("scale", "dimension"), [*UNBOUNDED, (16.0, 10), (300.0, 10)])
+def test_what_is_said_of_one_number_of_an_unbounded_box_is_what_theory_has(scale, dimension):
+    """E X² = E R(R + 1)/3; for wide noise (d + 1)(d + 2)/3 scale², and E|X| = (d + 1)/2 scale."""
+    table = unbounded(scale, dimension)
+    r = np.arange(int(200 * scale) + 200, dtype=np.float64)
+    logs = -r / scale + dimension * np.log(2 * r + 1)
+    chances = np.exp(logs - logs.max())
+    chances /= chances.sum()
+    assert table.mean_absolute == pytest.approx(chances @ (r * (r + 1) / (2 * r + 1)), rel=1e-9)
+    assert float(table.exact_mean_squared) == pytest.approx(chances @ (r * (r + 1) / 3), rel=1e-9)
+    x = int(2 * dimension * scale)
+    beyond = float((chances * np.maximum(r - x, 0) / (2 * r + 1)).sum())
+    assert float(table.survival_probability(x)) == pytest.approx(beyond, rel=1e-9)
+    assert table.largest_magnitude == math.inf and table.tail is table.radii.tail
+    if scale >= 16:
+        assert float(table.exact_mean_squared) == pytest.approx(
+            (dimension + 1) * (dimension + 2) / 3 * scale**2, rel=1e-3
+        )
+        assert table.mean_absolute == pytest.approx((dimension + 1) / 2 * scale, rel=1e-3)
+    width = table.half_width(0.95)
+    assert table.survival_probability(width) <= 0.025 < table.survival_probability(width - 1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("scale", "dimension"), [(0.7, 2), (0.5, 3)])
+def test_points_of_an_unbounded_box_are_drawn_as_the_table_says(scale, dimension, times=200_000, reach=3):
+    """Points within the box of half-width 3 one by one, all others together by their largest coordinate."""
+    table = unbounded(scale, dimension)
+    chance, drawn = point_chances(table, reach), table.draw_points(times)
+    inside = np.abs(drawn).max(axis=1) <= reach
+    seen = np.zeros((2 * reach + 1,) * dimension)
+    np.add.at(seen, tuple(drawn[inside].T + reach), 1)
+    places = np.stack(np.meshgrid(*[np.abs(np.arange(-reach, reach + 1))] * dimension), axis=-1).max(axis=-1)
+    expected = np.append(chance[places].ravel(), 1 - chance[places].sum()) * times
+    found = np.append(seen.ravel(), times - inside.sum())
+    assert stats.chisquare(found, expected).pvalue > 1e-9
+    wrong = np.append(seen.ravel() * 1.05, times - inside.sum() - 0.05 * seen.sum())
+    assert stats.chisquare(wrong, expected * wrong.sum() / expected.sum()).pvalue < 1e-9
+
+
 def test_it_is_written_and_read():
     assert table_from_data(TABLES[0].to_data()) == TABLES[0]
+    endless = unbounded(1.0, 2)
+    assert table_from_data(endless.to_data()) == endless
     assert table_from_data(TABLES[0].radii.to_data()) == TABLES[0].radii
 
 
@@ -175,7 +279,5 @@ def test_what_is_none_is_refused():
     for dimension in (1, 17):
         with pytest.raises(InputError, match="dimension"):
             BoxTable(ends, dimension)
-    with pytest.raises(InputError, match="finite table"):
-        BoxTable(NoiseTable.from_probabilities([1, 0.5], tail_ratio=0.5), 2)
     with pytest.raises(InputError, match="sensitivity"):
         TABLES[0].atoms_for_shift(1 << 30)
