@@ -29,7 +29,7 @@ from scipy import stats
 
 import tightrope as tr
 from tightrope.ledger import Limit
-from tightrope.mechanisms.discrete.box_table import BoxTable, point_weights
+from tightrope.mechanisms.discrete.box_table import BOX_PRECISION, BoxTable, point_weights
 from tightrope.mechanisms.exponential import ExponentialChoice, cell_distances, half_widths, width_distances
 from tightrope.queries.query import Query
 from tightrope.queries.query_group import QueryGroup
@@ -241,7 +241,7 @@ def log_point(noises: Sequence[Noise], x: Sequence[np.ndarray[Any, Any]]) -> np.
     """log P(X_1 = x_1, …): between the points of the box linear in each number."""
     table = noises[0].table
     assert isinstance(table, BoxTable)
-    weights, whole = point_weights(table._radius_weights, table.dimension)
+    weights, whole = point_weights(table._radius_weights, table.dimension, BOX_PRECISION)
     law = np.array([weight / whole for weight in weights] + [0.0, 0.0])
     cells = [np.divmod(one, noise.noise_mechanism.factor) for noise, one in zip(noises, x, strict=True)]
     total = np.zeros(len(x[0]))

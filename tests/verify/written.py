@@ -44,6 +44,10 @@ QUESTIONS = {
             tr.count(by="city", keys=["Ulm"], name="again"),
         ],
     ),
+    "a box without delta": (
+        {"privacy_unit": None, "budget": tr.Budget(epsilon=1, delta=0)},
+        lambda: [tr.sum("age", bounds=(0, 100)), tr.sum("income", bounds=(0, 100_000))],
+    ),
     "cells": (
         {},
         lambda: [
