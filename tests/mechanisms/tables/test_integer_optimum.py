@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from tests.mechanisms.exact_noise import exponential, hockey_stick, law
 from tightrope.errors import InputError
+from tightrope.mechanisms.discrete import integer_tables
 from tightrope.mechanisms.discrete.integer_tables import optimal_table, table_meets_points
 from tightrope.mechanisms.truncated_laplace import discrete_truncated_laplace
 
@@ -33,6 +34,18 @@ def test_reference_values(epsilon, delta, variation, absolute, squared):
     assert math.isclose(table.mean_absolute, absolute, rel_tol=1e-12)
     assert math.isclose(table.mean_squared, squared, rel_tol=1e-12)
     assert table.is_unimodal
+
+
+def test_a_large_table_is_built_once_and_as_good_as_with_the_least_reduction(monkeypatch):
+    """Reductions below the rounding of a certificate were tried one by one, in every step of a search."""
+    point, built = (6e-4, 1e-8), []
+    build = integer_tables._build_with_margin
+    smallest = build((point,), integer_tables.MARGINS[0])
+    monkeypatch.setattr(integer_tables, "_build_with_margin", lambda *asked: (built.append(asked), build(*asked))[1])
+    tables = [optimal_table([point]) for _ in range(3)]
+    assert len(built) == 1 and tables[0] is tables[2]
+    assert table_meets_points(tables[0].atoms_for_shift(1), [point])
+    assert smallest.mean_absolute < tables[0].mean_absolute < smallest.mean_absolute * (1 + 1e-9)
 
 
 @pytest.mark.parametrize(("epsilon", "delta", "variation", "absolute", "squared"), REFERENCE[:4])

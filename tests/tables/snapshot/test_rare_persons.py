@@ -17,6 +17,10 @@ from tightrope.tables.expressions.parsing import parse_expression
 ROWS = 20_000
 PERSONS: dict[str, Any] = {
     "integers": lambda ids: pa.array(ids, mask=ids % 97 == 0),
+    "negative integers": lambda ids: pa.array(ids - ROWS // 2, pa.int16()),
+    "integers far apart": lambda ids: pa.array((ids - 77) * 10**14),
+    "large integers": lambda ids: pa.array(ids.astype(np.uint64) + np.uint64(2**64 - ROWS - 1)),
+    "integers of 32 bits": lambda ids: pa.array(ids + (2**32 - ROWS), pa.uint32()),
     "texts": lambda ids: pa.array([f"person {number}" * (1 + number % 9) for number in ids]),
     "floats": lambda ids: pa.array(np.where(ids % 2, ids, -0.0)),
     "days": lambda ids: pa.array(ids.astype("datetime64[D]")),
@@ -76,6 +80,23 @@ def test_rows_of_persons_over_the_bound_are_kept_and_most_others_are_not(
     assert over_bound
     assert {person: kept.count(person) for person in over_bound} == over_bound
     assert (len(kept) < 1.1 * sum(over_bound.values())) == fewer
+
+
+@pytest.mark.parametrize(("kind", "exactly"), [("negative integers", True), ("integers far apart", False)])
+def test_numbers_of_persons_in_a_short_range_are_counted_one_by_one(
+    kind: str, *, exactly: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With few buckets for the others, several persons share one."""
+    monkeypatch.setattr(duckdb, "FEWEST_COUNTED_ROWS", 1)
+    monkeypatch.setattr(duckdb, "BUCKET_BITS", 15)
+    rows, backend = table(kind, heavy=4), open_connection()
+    stored = engine_call("store the rows", lambda: backend.create_table("rows", rows.select(["person"])))
+    kept = sorted(backend.to_pyarrow(drop_rare_persons(backend, stored, 3))["person"].to_pylist())
+    persons, counts = np.unique(rows["person"].to_numpy(), return_counts=True)
+    over_bound = np.repeat(persons[counts > 3], counts[counts > 3]).tolist()
+    assert over_bound
+    assert (kept == over_bound) == exactly
+    assert set(over_bound) <= set(kept)
 
 
 def test_counts_of_a_person_do_not_begin_again_at_zero(monkeypatch: pytest.MonkeyPatch) -> None:

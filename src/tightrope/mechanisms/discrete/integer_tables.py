@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import lru_cache, partial
 from itertools import pairwise
 from typing import Self
 
@@ -115,6 +116,8 @@ Points = Sequence[tuple[float, float]]
 
 MARGINS = (1 - PRIVATE_SIDE, 2.0**-46, 2.0**-44, 2.0**-40, 2.0**-32, 2.0**-24, 2.0**-16)
 """Relative reductions of the requested points, tried in this order until the integer table meets the request."""
+LARGE_TABLE_CELLS, LARGE_TABLE_MARGINS = 8192, tuple(2.0**-digits for digits in range(36, 14, -2))
+"""Building larger tables takes long: reductions below the rounding of their certificates, 2⁻⁵⁰ a cell, are left out."""
 
 SMALLEST_STEP = 1e-9
 """Smallest ideal spacing of losses that is declared."""
@@ -185,12 +188,24 @@ def optimal_table(points: Points) -> NoiseTable:
         if delta < NEGLIGIBLE_DELTA and not epsilon >= 1 / LARGEST_SCALE:
             raise InputError("epsilon", epsilon, f"at least {1 / LARGEST_SCALE:g} where delta = 0", COARSER_UNITS)
         requested.append((epsilon, delta if delta >= NEGLIGIBLE_DELTA else 0.0))
-    return build_with_least_margin(lambda margin: _build_with_margin(requested, margin), 1, requested)
+    return _certified_optimum(tuple(requested))
 
 
-def build_with_least_margin(build: Callable[[float], NoiseTable], sensitivity: int, points: Points) -> NoiseTable:
-    """Return the first table over ``MARGINS`` whose certified profile meets every point for that sensitivity."""
-    for margin in MARGINS:
+@lru_cache(maxsize=4)
+def _certified_optimum(points: tuple[tuple[float, float], ...]) -> NoiseTable:
+    """Return ``optimal_table`` of checked points; searches of a budget ask for the last ones again."""
+    margins: tuple[float, ...] = MARGINS
+    cells = _fewest_cells(points)
+    if LARGE_TABLE_CELLS < cells < MAX_TABLE_CELLS:
+        margins = tuple(margin for margin in LARGE_TABLE_MARGINS if margin >= 2.0**-50 * cells)
+    return build_with_least_margin(partial(_build_with_margin, points), 1, points, margins)
+
+
+def build_with_least_margin(
+    build: Callable[[float], NoiseTable], sensitivity: int, points: Points, margins: Sequence[float] = MARGINS
+) -> NoiseTable:
+    """Return the first table over ``margins`` whose certified profile meets every point for that sensitivity."""
+    for margin in margins:
         table = build(margin)
         if table_meets_points(table.atoms_for_shift(sensitivity), points):
             return table
@@ -209,10 +224,14 @@ def largest_delta_excess(atoms: Atoms, points: Points) -> float:
     return float(np.max(above - np.array([delta for _, delta in points])))
 
 
+def _fewest_cells(points: Points) -> float:
+    """Return a lower bound on the number of cells on each side; 0 for points without δ."""
+    return max((TailRecurrence.steps_to_zero(*point) for point in points if point[1] > 0), default=0.0)
+
+
 def _build_with_margin(points: Points, margin: float) -> NoiseTable:
     """Return the optimal table of points that are lower by this relative margin, without a check of its certificate."""
-    fewest_cells = max((TailRecurrence.steps_to_zero(*point) for point in points if point[1] > 0), default=0.0)
-    if not fewest_cells < MAX_TABLE_CELLS:
+    if not _fewest_cells(points) < MAX_TABLE_CELLS:
         raise InputError("points", points, f"points that fewer than {MAX_TABLE_CELLS} cells can meet", COARSER_UNITS)
     inner = [(epsilon * (1 - margin), delta * (1 - margin)) for epsilon, delta in points]
     lines = [TailRecurrence.from_point(*point) for point in inner]
@@ -223,6 +242,11 @@ def _build_with_margin(points: Points, margin: float) -> NoiseTable:
         pure_line = TailRecurrence.from_point(pure_epsilon, 0.0)
         end = pure_line.last_crossing(lines)
     tails = [max(line.fixed_point for line in lines)]
+    if len(lines) == 1:  # the same as below, in half of the time
+        decay, delta, tail = lines[0].decay, lines[0].delta, tails[0]
+        while tail > end:
+            tail = max(0, -((delta - tail) * decay >> DIGITS))
+            tails.append(tail)
     while tails[-1] > end:
         tails.append(max(0, *(line.next_tail(tails[-1]) for line in lines)))
     steps = tuple(sorted({epsilon for epsilon, _ in inner if epsilon > SMALLEST_STEP}, reverse=True))

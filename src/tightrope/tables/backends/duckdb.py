@@ -135,29 +135,49 @@ BUCKET_BITS = 25
 LARGEST_SHARE_OF_ROWS = 0.4
 """If more of the rows are in buckets over the bound, leaving out the others saves nothing."""
 BATCH_ROWS = 1 << 20
+SMALL_INTEGERS = frozenset({"int8", "int16", "int32", "int64", "uint8", "uint16", "uint32"})
+"""Types whose values fit into 64 bits with a sign."""
 
 
 def drop_rare_persons(backend: BaseBackend, persons: ir.Table, max_rows: int) -> ir.Table:
     """Return the rows (column ``person``) whose hash has a bucket of more than ``max_rows`` rows.
 
     All rows of a person are in one bucket, so that each person with more rows is there, with all of them. Counting
-    buckets in an array takes a fifth of the time of grouping millions of persons, who are then few. Tables with few or
-    very many rows, or whose buckets are mostly over the bound, are returned as they are.
+    buckets in an array takes a fifth of the time of grouping millions of persons, who are then few. Numbers of persons
+    within a range of as many integers have a bucket each: then these are exactly the persons over the bound, and the
+    table is not read again. Tables with few or very many rows, or whose buckets are mostly over the bound, are returned
+    as they are.
     """
-    rows = engine_call("count the rows", lambda: int(backend.to_pyarrow(persons.count()).as_py()))
+    person, library = persons["person"], load_library("ibis")
+    has_numbers = str(person.type()).lstrip("!") in SMALL_INTEGERS
+    summary = {"rows": persons.count()}
+    if has_numbers:
+        summary |= {"first": person.min().cast("int64"), "last": person.max().cast("int64")}
+    (found,) = engine_call("count the rows", lambda: backend.to_pyarrow(persons.aggregate(**summary)).to_pylist())
+    rows = int(found["rows"])
     if not FEWEST_COUNTED_ROWS <= rows <= MOST_COUNTED_ROWS:
         return persons
-    bucket_sql = f"(hash(person) & {(1 << BUCKET_BITS) - 1})::BIGINT AS {BUCKET_COLUMN}"
+    first, buckets = 0, 1 << BUCKET_BITS
+    is_numbered = has_numbers and found["last"] - found["first"] < buckets
+    if is_numbered:
+        first, buckets = found["first"], found["last"] - found["first"] + 1
+        bucket_sql = f"person::BIGINT - ({first})::BIGINT AS {BUCKET_COLUMN}"
+    else:
+        bucket_sql = f"(hash(person) & {buckets - 1})::BIGINT AS {BUCKET_COLUMN}"
     query = f"SELECT person, {bucket_sql} FROM ({compile_sql(backend, persons)})"  # noqa: S608 - ibis' own SQL
-    schema = {"person": persons["person"].type(), BUCKET_COLUMN: "int64"}
+    schema = {"person": person.type(), BUCKET_COLUMN: "int64"}
     hashed = engine_call("number the persons", lambda: backend.sql(query, schema=schema))
-    counts = np.zeros(1 << BUCKET_BITS, np.int32)
+    counts = np.zeros(buckets, np.int32)
     for batch in iterate_batches(arrow_reader(backend, hashed.select(BUCKET_COLUMN), BATCH_ROWS)):
         np.add.at(counts, batch.column(0).to_numpy(), np.int32(1))  # 32 bits: a count never begins again at 0
     over_bound = np.flatnonzero(counts > max_rows)
     if not counts[over_bound].sum(dtype=np.int64) <= LARGEST_SHARE_OF_ROWS * rows:
         return persons
-    kept = load_library("ibis").memtable(load_library("pyarrow").table({BUCKET_COLUMN: over_bound}))
+    arrow = load_library("pyarrow")
+    if is_numbered:
+        numbers = np.repeat(over_bound + first, counts[over_bound])
+        return library.memtable(arrow.table({"person": numbers})).cast({"person": person.type()})
+    kept = library.memtable(arrow.table({BUCKET_COLUMN: over_bound}))
     return hashed.semi_join(kept, BUCKET_COLUMN).select("person")
 
 
