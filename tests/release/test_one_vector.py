@@ -146,7 +146,7 @@ def test_at_delta_0_a_box_without_a_limit_has_the_least_error(columns):
     assert 1 - 1e-4 < plan.loss.epsilon(0) <= 1
     written = json.loads(json.dumps(plan.release().certificate))
     said = check_document(json.dumps(written))
-    assert worst_verdict(said) == CONFIRMED, [claim for claim in said if claim.verdict not in (CONFIRMED, UNCHECKED)]
+    assert worst_verdict(said) == CONFIRMED, [claim for claim in said if claim.verdict not in (CONFIRMED, NOT_CHECKED)]
 
 
 def test_a_lighter_tail_of_an_unbounded_box_is_refuted():
