@@ -10,6 +10,7 @@ from statistics import median
 from tightrope.documents.numbers import (
     GUESS_COUNT,
     GUESSES_PER_LINE,
+    UP,
     Guesses,
     fixed_text,
     percent_text,
@@ -255,6 +256,79 @@ def _key_ticks(numbers: Sequence[float], scale: Scale) -> list[Tick]:
     end = scale.to_percent(max(numbers)) + 2
     ticks = [tick for tick in scale.make_ticks(WIDTH_TICKS) if tick.at <= end and not (whole and "." in tick.label)]
     return [Tick(tick.at, tick.label.replace(",", "") if plain else tick.label) for tick in ticks]
+
+
+# Tables of counts by two columns as heat maps, and the margins of error of many tables as bars.
+
+MOST_HEAT_ROWS, MOST_HEAT_COLUMNS, MOST_PRINTED_COLUMNS = 60, 40, 12
+"""Largest heat map; and most columns for which its cells show their numbers."""
+HEAT_SHADES = 10
+
+
+@dataclass(frozen=True, slots=True)
+class HeatCell:
+    """A cell of a heat map: from 0, the color of the page, to ``HEAT_SHADES``; its value, and the cell in words."""
+
+    shade: int
+    value: str
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
+class HeatMap:
+    """A table by two columns: the one with more values goes down, the other one across."""
+
+    row_name: str
+    column_name: str
+    column_labels: tuple[str, ...]
+    lines: list[tuple[str, list[HeatCell]]]
+    """The label and the cells of each row."""
+    prints_values: bool
+
+
+def heat_map(answer: Answer) -> HeatMap | None:
+    """Return the heat map of a table of counts by two columns; None for other answers and for larger tables."""
+    if answer.kind != "marginals" or len(answer.by) != 2 or len(answer.published_values) < len(answer.rows):
+        return None
+    labels = [tuple(dict.fromkeys(row.key_labels[axis] for row in answer.rows)) for axis in (0, 1)]
+    down, across = (0, 1) if len(labels[0]) >= len(labels[1]) else (1, 0)
+    is_small = len(labels[down]) <= MOST_HEAT_ROWS and len(labels[across]) <= MOST_HEAT_COLUMNS
+    if not is_small or len(answer.rows) != len(labels[0]) * len(labels[1]):
+        return None
+    largest = max(0.0, *answer.published_values)
+    cells = {}
+    for row in answer.rows:
+        printed = printed_answer_row(answer, row)
+        shade = round(HEAT_SHADES * max(row.value or 0.0, 0.0) / largest) if largest > 0 else 0
+        title = f"{', '.join(row.key_labels)}: {printed.value} {printed.plus_minus_text}"
+        cells[row.key_labels[down], row.key_labels[across]] = HeatCell(shade, printed.value, title)
+    if len(cells) < len(answer.rows):  # two values with one label
+        return None
+    return HeatMap(
+        answer.by[down],
+        answer.by[across],
+        labels[across],
+        [(label, [cells[label, other] for other in labels[across]]) for label in labels[down]],
+        prints_values=len(labels[across]) <= MOST_PRINTED_COLUMNS,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class TableMargin:
+    """The margin of error of one of several tables, as a bar in percent of the largest one."""
+
+    name: str
+    cells: int
+    margin: str
+    length: float
+
+
+def table_margin(answer: Answer, largest: float) -> TableMargin:
+    """Return the bar of a table, whose columns are its name."""
+    margin = answer.error.half_width_95 or 0.0
+    name = " × ".join(answer.by) or "total"
+    length = Scale(0.0, largest).to_percent(margin) if largest > 0 else 0.0
+    return TableMargin(name, len(answer.rows), significant_text(margin, 3, UP), length)
 
 
 # The two curves of the privacy section, as polylines in a square of 100 by 100 (y grows downwards).

@@ -19,11 +19,15 @@ from tightrope.reporting.charts.page_charts import (
     AxisChart,
     Dot,
     GuessDots,
+    HeatMap,
     ListChart,
     Scale,
+    TableMargin,
     axis_chart,
     guess_dots,
+    heat_map,
     list_chart,
+    table_margin,
 )
 from tightrope.reporting.pages.blocks import EmbeddedFile, embedded_files, template_environment
 from tightrope.reporting.wording import promise, sentences
@@ -72,6 +76,8 @@ MOST_LINES = 800
 """Number of table lines on a page, over all answers: more make it too large to mail, and too long to read."""
 FEWEST_LINES = 100
 """Every answer has up to this many lines, however many others there are."""
+MOST_OPEN_TABLES = 8
+"""With more tables of one question than this, each is shown when the reader opens it."""
 DENSE_FROM = 25
 SCROLLS_FROM = {"beside a chart": 11, "as a chart": 61}
 
@@ -98,6 +104,7 @@ class AnswerView:
     extra_columns: tuple[str, ...]
     axis: AxisChart | None
     inline_chart: ListChart | None
+    heat_map: HeatMap | None
     hidden_intervals: bool
     cut_whiskers: bool
     suppressed_count: int
@@ -108,6 +115,10 @@ class AnswerView:
     error_rows: list[sentences.ErrorRow]
     noise: list[dict[str, str]]
     notes: tuple[str, ...]
+    margin: TableMargin | None = None
+    """The margin of error next to those of the other tables, if it is one of several tables of one question."""
+    is_collapsed: bool = False
+    """True if the reader opens the table first, because there are many."""
 
     @property
     def is_scrollable(self) -> bool:
@@ -198,6 +209,13 @@ def page_view(document: ReleaseResult | PartialRelease) -> ReleasePage:
         )
         for answer, place in zip(read, answer_anchors([a.name for a in read]), strict=True)
     ]
+    margins = table_margins(read)
+    answers = [
+        replace(answer, margin=margin, is_collapsed=len(margins) > MOST_OPEN_TABLES and bool(answer.by))
+        if (margin := margins.get(answer.name))
+        else answer
+        for answer in answers
+    ]
     # The statement on intervals is the same for most answers: show it once, and then briefly.
     first_with = {answer.statement: answer.anchor for answer in reversed(answers)}
     answers = [
@@ -220,6 +238,15 @@ def page_view(document: ReleaseResult | PartialRelease) -> ReleasePage:
         embedded_files=embedded_files(document),
         method=release_method(promised.person) if privacy.mechanisms else None,
     )
+
+
+def table_margins(answers: Sequence[Answer]) -> dict[str, TableMargin]:
+    """Return the margins of error of the tables of one question, by name; empty if there are not several."""
+    tables = [answer for answer in answers if answer.kind == "marginals"]
+    if len(tables) < 2:
+        return {}
+    largest = max(answer.error.half_width_95 or 0.0 for answer in tables)
+    return {answer.name: table_margin(answer, largest) for answer in tables}
 
 
 def answer_anchors(names: Sequence[str]) -> list[str]:
@@ -252,7 +279,7 @@ def answer_view(answer: Answer, place: str, most_lines: int = MOST_LINES, *, uni
 
     ``unit_label`` is the noun of the privacy unit with its article.
     """
-    groups, answer = len(answer.rows), replace(answer, rows=answer.rows[:most_lines])
+    heat, groups, answer = heat_map(answer), len(answer.rows), replace(answer, rows=answer.rows[:most_lines])
     axis = axis_chart(answer)
     listed = None if axis else list_chart(answer, f"grid-{place}")
     dots = [placed.dot for placed in axis.dots] if axis else listed.dots if listed else []
@@ -272,6 +299,7 @@ def answer_view(answer: Answer, place: str, most_lines: int = MOST_LINES, *, uni
         extra_columns=extra_columns(answer)[0],
         axis=axis,
         inline_chart=listed,
+        heat_map=heat,
         hidden_intervals=bool(drawn) and sum(dot.upper - dot.lower < 1.5 for dot in drawn) > len(drawn) / 2,
         cut_whiskers=any(dot is not None and (dot.cut_lower or dot.cut_upper) for dot in dots),
         suppressed_count=sum(row.value is None for row in answer.rows),
