@@ -220,9 +220,9 @@ where 8 was enough, and noise is proportional to the bound.
 """
 CONFIDENCE = 0.95
 ROWS_WARNING = (
-    "under it all rows of about 90 % of the people are used, and of at least {percent} % with probability 95 % over "
-    "the noise. Estimated privately from the data, and charged to the budget. The noise is about proportional to the "
-    "bound: half of it may be a better choice. Keep the bound for later releases"
+    "it keeps all rows of about 90 % of the people; with probability 95 % over the noise, of at least {percent} %. "
+    "This was estimated privately from the data, and charged to the budget. The noise of answers is about "
+    "proportional to max_rows, so half of it may be a better choice. Use the same max_rows in later releases"
 )
 NO_BOUND_TEXT = (
     f"no bound up to {CANDIDATE_BOUNDS[-1]:,} seems to keep all rows of {SUFFICIENT_SHARE:.0%} of the people, or the "
@@ -266,12 +266,12 @@ class TableSize:
         (few, many), (least, most) = self.persons, self.rows
         people = f"{few:,} to {many:,} people" if few < many else f"{few:,} people"
         rows = f"at least {least:,} rows" if most is None else f"{least:,} to {most:,} rows"
-        left_out = "" if self.left_out is None else f". Under this bound {left_out_text(*self.left_out)}"
-        unlimited = f"; there is no upper limit on rows, because {NO_MAXIMUM_TEXT}" if most is None else ""
-        return f"The table has {rows}, of {people}{left_out} (all of this 19 times in 20{unlimited})"
+        left_out = "" if self.left_out is None else f"; with this max_rows, {left_out_text(*self.left_out)}"
+        unlimited = f". There is no upper limit on rows, because {NO_MAXIMUM_TEXT}" if most is None else ""
+        return f"With probability 95 %, the table has {rows}, of {people}{left_out}{unlimited}"
 
 
-NO_MAXIMUM_TEXT = "no maximum number of rows of a person is declared (largest_rows, or --largest-rows)"
+NO_MAXIMUM_TEXT = "no largest number of rows of a person is declared (largest_rows, or --largest-rows)"
 
 
 def left_out_text(least: float, most: float | None) -> str:
@@ -280,7 +280,7 @@ def left_out_text(least: float, most: float | None) -> str:
     >>> left_out_text(0.1239, 0.1301), left_out_text(0.0, 0.0)
     ('12.3 % to 13.1 % of the rows are left out of every answer', 'every row is used')
     >>> left_out_text(0.0001, None)
-    'it is not known how many rows are left out of every answer'
+    'an unknown part of the rows is left out of every answer'
     """
     if most == 0:
         return "every row is used"
@@ -289,7 +289,7 @@ def left_out_text(least: float, most: float | None) -> str:
         share = f"at least {low:g} %" if high is None else f"{low:g} % to {high:g} %"
         return f"{share} of the rows are left out of every answer"
     if high is None or high >= 100:
-        return "it is not known how many rows are left out of every answer"
+        return "an unknown part of the rows is left out of every answer"
     return f"at most {high:g} % of the rows are left out of every answer"
 
 

@@ -17,7 +17,7 @@ from tightrope.documents.numbers import (
 )
 from tightrope.documents.steps import ApproxDp, FromPoints, Step
 
-STEP_COLUMNS = ("mechanism", "parameters", "sampling", "P(erased)", "count")
+STEP_COLUMNS = ("mechanism", "parameters", "sampling", "P(no output)", "count")
 METHOD_COLUMNS = ("method", "kind", "epsilon", "total variation")
 NEIGHBOR_TEXT = {
     "poisson": "one example is added or removed",
