@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import tightrope as tr
-from tests.redteam.test_distinguisher import PERSONS, counted, drafted, losses, too_little
+from tests.redteam.test_distinguisher import PERSONS, counted, drafted, drafted_for_half_the_rows, losses, too_little
 from tightrope.audit import Finding
 from tightrope.audit.findings import claimed_points
 from tightrope.release import build_answers
@@ -28,7 +28,14 @@ def audited(draft: NoisePlan, person: str, times: int) -> Finding:
 
 
 @pytest.mark.parametrize(
-    "kind, person", [("count", "one group"), ("mean", "two groups"), ("discovered", "a group of their own")]
+    "kind, person",
+    [
+        ("count", "one group"),
+        ("mean", "two groups"),
+        ("discovered", "a group of their own"),
+        ("marginals", "one group"),
+        ("marginals", "two groups"),
+    ],
 )
 def test_a_release_is_not_refuted(kind: str, person: str) -> None:
     draft = drafted(kind, "wide")
@@ -49,3 +56,8 @@ def test_a_release_without_bounding_is_refuted(monkeypatch: pytest.MonkeyPatch) 
     draft = drafted("count", "wide")
     found = audited(draft, "one group", 2_000)
     assert found.against(draft.loss).refuted and found.against(draft.budget).refuted
+
+
+def test_marginals_for_half_the_rows_are_refuted(monkeypatch: pytest.MonkeyPatch) -> None:
+    draft = drafted_for_half_the_rows(monkeypatch)
+    assert audited(draft, "one group", 20_000).against(draft.loss).refuted

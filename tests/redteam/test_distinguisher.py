@@ -31,11 +31,14 @@ import tightrope as tr
 from tightrope.ledger import Limit
 from tightrope.mechanisms.discrete.box_table import BOX_PRECISION, BoxTable, point_weights
 from tightrope.mechanisms.exponential import ExponentialChoice, cell_distances, half_widths, width_distances
-from tightrope.queries.query import Query
+from tightrope.noise.marginals import selection
+from tightrope.queries.marginals import group as marginal_groups
+from tightrope.queries.marginals.group import MarginalGroup
 from tightrope.queries.query_group import QueryGroup
 from tightrope.queries.statistics import Noise
 from tightrope.release import build_answers
 from tightrope.release.draft import NoisePlan
+from tightrope.release.marginals import select_measurements
 from tightrope.release.suggest import bounds_question, rows_question
 from tightrope.tables import Column, Schema, bounding, open_source
 from tightrope.tables.request import GroupTotals
@@ -51,7 +54,7 @@ RANGES = {"bounds": (-2, 10)}
 SECOND = (0, 3)
 LISTED = {"by": "key", "keys": ["a", "b"]}
 SCHEMA = Schema((Column("person", "integer"), Column("key", "text"), Column("x", "number"), Column("y", "number")))
-KINDS: dict[str, list[Query]] = {
+KINDS: dict[str, list[Any]] = {
     "count": [tr.count(**LISTED)],
     "count_distinct": [tr.count_distinct(**LISTED)],
     "different values": [tr.count_distinct("x", **LISTED)],
@@ -79,6 +82,7 @@ KINDS: dict[str, list[Query]] = {
     "bias counts": [tr.sum("x", bounds=(-2, 10), **LISTED)],
     "suggested bounds": [bounds_question("x", None, SCHEMA)],
     "suggested rows": [rows_question(None)],
+    "marginals": [tr.marginals(["key", {"high": "x > 3"}, {"many": "y > 1"}], keys={"key": ["a", "b"]})],
     "by moments": [tr.count(**LISTED), tr.mean("x", bounds=(-2, 10), **LISTED)],
 }
 FEWER = {"quantile": 8, "median": 2, "several": 2, "extremes": 4}
@@ -307,6 +311,9 @@ def losses(draft: NoisePlan, integers: Sequence[tuple[GroupTotals, ...]], times:
     """log P(seen | its own table) − log P(seen | the other), of so many releases of each, shape [2, times]."""
     total = np.zeros((2, times))
     for query_group, every, tables in zip(draft.query_groups, draft.noises_by_query_group, integers, strict=True):
+        if isinstance(query_group, MarginalGroup):
+            total += marginal_losses(query_group, every, tables, times)
+            continue
         noises = tuple(noise for noise in every if not noise.vector.over_all_groups)
         whole = tuple(noise for noise in every if noise.vector.over_all_groups)
         hidden = {noise: np.zeros((2, times), dtype=np.int64) for noise in whole}
@@ -321,6 +328,23 @@ def losses(draft: NoisePlan, integers: Sequence[tuple[GroupTotals, ...]], times:
         for noise, more in hidden.items():
             for own in (0, 1):
                 total[own] += log_ratio(noise, more[own])
+    return total
+
+
+def marginal_losses(
+    group: MarginalGroup, noises: tuple[Noise, ...], tables: tuple[GroupTotals, ...], times: int
+) -> np.ndarray[Any, Any]:
+    """The same of all integers of the measurements, from which the tables are computed; those that do not differ say
+    nothing."""
+    exact, total = [group.measured_integers(one) for one in tables], np.zeros((2, times))
+    for noise in noises:
+        both = np.array([one[noise.vector] for one in exact])
+        for cell in np.flatnonzero(both[0] != both[1]):
+            for own in (0, 1):
+                value, other = both[own, cell], both[1 - own, cell]
+                drawn = np.array(build_answers._add_noise(noise, (int(value),) * times), dtype=np.float64)
+                from_other = log_chance(noise, drawn - other)
+                total[own] += np.where(np.isneginf(from_other), np.inf, log_chance(noise, drawn - value) - from_other)
     return total
 
 
@@ -385,7 +409,24 @@ def too_little(noise: Noise, exact: tuple[int, ...]) -> list[int]:
     return [value + draw for value, draw in zip(exact, less.tolist(), strict=True)]
 
 
-@pytest.mark.parametrize("kind", ["count", "sum", "mean"])
+def drafted_for_half_the_rows(monkeypatch: pytest.MonkeyPatch) -> NoisePlan:
+    """A plan of marginals whose noise and certificate are those of one row, where two count."""
+    counted_rows = selection.measurement_contribution
+    for module in (selection, marginal_groups):
+        monkeypatch.setattr(module, "measurement_contribution", lambda one, rows: counted_rows(one, (rows + 1) // 2))
+    select_measurements.cache_clear()
+    session = tr.Session(table([]), privacy_unit="person", max_rows=2, budget=BUDGETS["wide"])
+    draft = session.plan(KINDS["marginals"]).draft
+    select_measurements.cache_clear()
+    return draft
+
+
+def test_marginals_for_half_the_rows_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    draft = drafted_for_half_the_rows(monkeypatch)
+    assert max(excesses(draft, counted(draft, PERSONS["one group"]), 20_000)) > 0
+
+
+@pytest.mark.parametrize("kind", ["count", "sum", "mean", "marginals"])
 def test_too_little_noise_is_caught(kind: str, monkeypatch: pytest.MonkeyPatch, times: int = 200_000) -> None:
     """The promise is broken by so much that chance hides it once in 1e9 runs at most: six standard deviations."""
     monkeypatch.setattr(build_answers, "_add_noise", too_little)
