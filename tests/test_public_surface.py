@@ -83,7 +83,7 @@ BOUNDS = {
 }
 METHODS = {
     tr.PrivacyLoss: "delta delta_bounds epsilon epsilon_bounds total_variation tradeoff true_positive_rate "
-    "gaussian_limit rdp rdp_bounds zcdp zcdp_bounds poisson_sample subset_sample group erase method "
+    "gaussian_limit rdp rdp_bounds zcdp zcdp_bounds random_allocation poisson_sample subset_sample group erase method "
     "neighbors plot",
     tr.Session: "plan spent suggest_bounds suggest_max_rows privacy_unit",
     Plan: "release dry_run answers budget_fraction table frontier plot",

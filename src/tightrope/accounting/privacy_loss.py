@@ -17,8 +17,7 @@ from tightrope.accounting.bounds import Bounds, TrueValueOf
 from tightrope.accounting.curves import Curves, MonotoneBrackets, evaluate_each, evaluate_each_pair
 from tightrope.accounting.distributions.base import LossDistribution
 from tightrope.accounting.distributions.composition import Composition
-from tightrope.accounting.epsilon_search import least_epsilon, round_root_to_side, solve_from_guess
-from tightrope.accounting.methods.method import Method
+from tightrope.accounting.methods.method import Method, least_epsilon, round_root_to_side, solve_from_guess
 from tightrope.accounting.methods.select import adds_envelopes, choose_method
 from tightrope.accounting.neighbors import Neighbors
 from tightrope.display import Displayed, Rounded, Shown, Summary, reporting_package
@@ -36,6 +35,7 @@ if TYPE_CHECKING:
 
 MAX_RUNS = 10**12
 MAX_RECORDS = 10**18
+MAX_ALLOCATED_STEPS = 10**6
 WIDE = 1e-3
 """Bounds on δ with a wider relative gap cause a warning, unless the rounding of ε explains the gap:"""
 ROUNDED_EPSILON = 1e-12
@@ -187,6 +187,28 @@ class PrivacyLoss(Displayed, Curves):
         sampling.require_single_release(self.remove, self._releases, "sample")
         sampled = sampling.sample_poisson(self.remove, self.add, checked)
         return self._with_directions(sampled, relation)
+
+    def random_allocation(self, steps: int) -> PrivacyLoss:
+        """One epoch in which each record is in exactly one of ``steps`` steps, chosen at random and independently.
+
+        This is the loss of one step, a Gaussian one, and the result that of all steps together; epochs compose by ``+``
+        and ``k *``. Neighbors: add or remove one record. The batches have random sizes: a shuffled loader with a fixed
+        batch size is not covered (``docs/proofs/allocation.md``). Raises ``InputError`` unless 1 ≤ steps ≤ 10⁶, for a
+        composition, for a loss that is not Gaussian, and for one stated for other neighbors.
+
+        >>> from tightrope import gaussian
+        >>> round(gaussian(scale=1).loss.random_allocation(100).delta(0.5), 13)
+        4.40890803e-05
+        """
+        count = check_integer("steps", steps)
+        if not 1 <= count <= MAX_ALLOCATED_STEPS:
+            raise InputError("steps", steps, f"between 1 and {MAX_ALLOCATED_STEPS}")
+        relation = self.neighbors.for_sample("random_allocation", Neighbors.ADD_REMOVE)
+        from tightrope.accounting import sampling
+
+        sampling.require_single_release(self.remove, self._releases, "allocate")
+        allocated = sampling.allocate_gaussian(self.remove, self.add, count)
+        return PrivacyLoss(*allocated, relation, _stated_for=self._stated_for)
 
     def subset_sample(self, m: int, n: int) -> PrivacyLoss:
         """The mechanism run on m of n records, drawn without replacement (GI Prop. 1, theory §2).

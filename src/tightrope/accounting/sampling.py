@@ -35,6 +35,8 @@ from tightrope.numerics.complex_functions import log1p
 from tightrope.numerics.rounding import OVERFLOW, ROUND_OFF
 
 ROUNDING = 4e-16
+MAX_ALLOCATED_MU = 4.0
+"""Largest sensitivity over scale of steps to which records are allocated at random."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,6 +223,20 @@ def _grouped_distribution(law: LossDistribution, size: int) -> LossDistribution:
         raise InputError("size", size, allowed, "larger groups of sampled records are not supported")
     shifts = [law.mu * i for i in range(size + 1)]
     return mixture_distribution(shifts, binomial_log_weights(size, law.rate), remove=law.remove)
+
+
+def allocate_gaussian(remove: Composition, add: Composition, steps: int) -> Directions:
+    """Return both directions of an epoch in which each record is in one of ``steps`` Gaussian steps, at random."""
+    if steps == 1 or not remove.laws:
+        return remove, add
+    law = remove.laws[0]
+    if not isinstance(law, GaussianLossDistribution) or not 0 < law.mu <= MAX_ALLOCATED_MU:
+        remedy = f"use gaussian(scale=...), with a scale of at least 1/{MAX_ALLOCATED_MU:g} of the sensitivity"
+        raise InputError("loss", law, "that of a Gaussian step", remedy)
+    from tightrope.accounting.distributions.allocated_gaussian import AllocatedGaussian
+
+    removal = AllocatedGaussian(law.mu, steps, remove=True)
+    return Composition.from_distribution(removal), Composition.from_distribution(removal.reverse_distribution())
 
 
 def erase_directions(remove: Composition, add: Composition, probability: float) -> Directions:

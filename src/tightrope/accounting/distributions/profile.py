@@ -207,7 +207,7 @@ class ProfileLossDistribution(LossDistribution):
         above = self._deltas_with_error(self.above, edges, self.reach[0])
         below = self._deltas_with_error(self.below, -edges, self.reach[1])
         start = min(above[1][0], below[1][0])  # both are upper bounds on the same total variation
-        losses, masses, outside = _kink_masses(above, below, start)
+        losses, masses, outside = kink_masses(above, below, start)
         if not np.min(masses) > -CONVEXITY_TOLERANCE:
             # η on the hull of the whole curve, from above: the largest value for which a line through it at γ = 1 is
             # below the rest of the curve.
@@ -220,7 +220,7 @@ class ProfileLossDistribution(LossDistribution):
                 return bool(np.max((eta - bridged_mirrored) / left) <= np.min((up[1:] - eta) / right))
 
             eta = bisect_real(fits_below, start, 0.0, side="fails", halvings=CUT_HALVINGS)
-            losses, masses, outside = _kink_masses(above, below, eta)
+            losses, masses, outside = kink_masses(above, below, eta)
         if not np.min(masses) > -CONVEXITY_TOLERANCE:
             raise InputError("profile", self.above, "one that, mirrored below 0, is convex in e^epsilon at 0, too")
         masses, shares = np.maximum(masses, 0.0), np.full(len(losses), 0.5)
@@ -235,9 +235,7 @@ class ProfileLossDistribution(LossDistribution):
         return epsilons, deltas
 
 
-def _kink_masses(
-    above: CheckedDeltas, below: CheckedDeltas, start: float
-) -> tuple[Floats, Floats, tuple[float, float]]:
+def kink_masses(above: CheckedDeltas, below: CheckedDeltas, start: float) -> tuple[Floats, Floats, tuple[float, float]]:
     """Return losses, masses under the first distribution, and the mass beyond either end, with η = ``start``."""
     # Of each half: the kinks above 0, their masses, and the mass beyond the last one.
     halves = []

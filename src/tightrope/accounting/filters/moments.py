@@ -14,8 +14,8 @@ import scipy
 
 from tightrope.accounting.distributions.base import LossDistribution
 from tightrope.accounting.distributions.composition import Composition, probability_of_any
-from tightrope.accounting.epsilon_search import least_epsilon
 from tightrope.accounting.filters.filter import ROUNDING_ALLOWANCE, Filter, Guarantee, LossAccount
+from tightrope.accounting.methods.method import least_epsilon
 from tightrope.accounting.neighbors import Neighbors
 from tightrope.accounting.privacy_loss import PrivacyLoss
 from tightrope.accounting.summaries import dominating_atoms
