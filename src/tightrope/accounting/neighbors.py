@@ -13,6 +13,7 @@ class Neighbors(StrEnum):
     UNSPECIFIED = "unspecified"
     ADD_REMOVE = "add-remove"
     REPLACE_ONE = "replace-one"
+    ZERO_OUT = "zero-out"
     LOCAL = "local"
 
     def with_other(self, other: Neighbors) -> Neighbors:
@@ -66,6 +67,7 @@ CHANGED = {
     Neighbors.UNSPECIFIED: "whatever its sensitivity speaks of",
     Neighbors.ADD_REMOVE: "a record that is added or removed",
     Neighbors.REPLACE_ONE: "a record that is replaced",
+    Neighbors.ZERO_OUT: "a record whose contribution is set to zero",
     Neighbors.LOCAL: "the value that one person reports",
 }
 """The change of the data, in words."""

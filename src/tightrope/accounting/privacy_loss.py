@@ -167,26 +167,46 @@ class PrivacyLoss(Displayed, Curves):
 
     __rmul__ = __mul__
 
-    def poisson_sample(self, rate: float) -> PrivacyLoss:
-        """The mechanism run on a Poisson sample: each record is included with probability ``rate`` (theory §2).
+    def poisson_sample(self, rate: float, *, neighbors: Neighbors | str = Neighbors.ADD_REMOVE) -> PrivacyLoss:
+        """The mechanism run on a Poisson sample: each record is included with probability ``rate`` (theory §2, §3.2).
 
-        Neighbors: add or remove one record. Sample each step *before* composing: ``k * loss.poisson_sample(rate)``
-        draws a new sample for every step. If all steps use the same sample, they are one mechanism and must be stated
-        as one (k Gaussian releases are one of ``scale / sqrt(k)``). At rate 0 the sample is always empty, and the loss
-        is 0. Raises ``InputError`` unless 0 ≤ rate ≤ 1, for a composition, and for a loss stated for other neighbors.
+        Neighbors: add or remove one record, unless ``neighbors`` is "zero-out" (its contribution becomes zero: the same
+        loss) or "replace-one" (another record takes its place; only for Gaussian mechanisms). In all three cases the
+        sensitivity refers to adding or removing a record (for a clipped sum: the clipping norm).
+
+        Sample each step *before* composing: ``k * loss.poisson_sample(rate)`` draws a new sample for every step. If all
+        steps use the same sample, they are one mechanism and must be stated as one (k Gaussian releases are one of
+        ``scale / sqrt(k)``). At rate 0 the sample is always empty, and the loss is 0. Raises ``InputError`` unless
+        0 ≤ rate ≤ 1, for a composition, for a loss stated for other neighbors, and for "replace-one" with other
+        mechanisms or with a group.
 
         >>> from tightrope import gaussian
         >>> step = gaussian(scale=1.3).loss.poisson_sample(256 / 60_000)
         >>> round((3515 * step).delta(1), 12)
         9.42261e-07
+        >>> step = gaussian(scale=1.3).loss.poisson_sample(256 / 60_000, neighbors="replace-one")
+        >>> round((3515 * step).delta(1), 12)
+        0.001293462367
         """
         checked = probability_in_unit("rate", rate, "1 means that everyone takes part, 0 that nobody does")
-        relation = self.neighbors.for_sample("poisson_sample", Neighbors.ADD_REMOVE)
+        relation = self._sampled_relation(neighbors)
         from tightrope.accounting import sampling
 
         sampling.require_single_release(self.remove, self._releases, "sample")
-        sampled = sampling.sample_poisson(self.remove, self.add, checked)
-        return self._with_directions(sampled, relation)
+        sample = sampling.replace_one_sampled if relation is Neighbors.REPLACE_ONE else sampling.sample_poisson
+        return self._with_directions(sample(self.remove, self.add, checked), relation)
+
+    def _sampled_relation(self, neighbors: Neighbors | str) -> Neighbors:
+        """Return the relation of a Poisson sample of this loss."""
+        self.neighbors.for_sample("poisson_sample", Neighbors.ADD_REMOVE)
+        sampled = (Neighbors.ADD_REMOVE, Neighbors.ZERO_OUT, Neighbors.REPLACE_ONE)
+        if neighbors not in sampled:
+            raise InputError("neighbors", neighbors, f"one of {', '.join(sampled)}")
+        relation = Neighbors(neighbors)
+        if relation is Neighbors.REPLACE_ONE and self._group_size > 1:
+            remedy = "the replacement of several records of a Poisson sample has no statement"
+            raise InputError("neighbors", relation.value, "add-remove or zero-out for a group", remedy)
+        return relation
 
     def random_allocation(self, steps: int) -> PrivacyLoss:
         """One epoch in which each record is in exactly one of ``steps`` steps, chosen at random and independently.

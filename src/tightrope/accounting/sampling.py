@@ -21,6 +21,7 @@ from tightrope.accounting.distributions.gaussian_mixture import (
     mixture_distribution,
 )
 from tightrope.accounting.distributions.loss_cells import LossCells
+from tightrope.accounting.distributions.replace_one_gaussian import ReplaceOneGaussian
 from tightrope.accounting.distributions.subsampled import (
     PoissonAdd,
     PoissonRemove,
@@ -179,6 +180,24 @@ def sample_poisson(remove: Composition, add: Composition, rate: float) -> Direct
     removal = _poisson_sampled(remove.laws[0], rate, remove=True)
     addition = _poisson_sampled(add.laws[0], rate, remove=False)
     return Composition.from_distribution(removal), Composition.from_distribution(addition)
+
+
+def replace_one_sampled(remove: Composition, add: Composition, rate: float) -> Directions:
+    """Return both directions if one record of a Poisson sample is replaced by another one.
+
+    Each of the two moves the output by the sensitivity, at worst in opposite directions. Raises ``InputError`` unless
+    the loss belongs to a Gaussian.
+    """
+    if rate == 0 or not remove.laws:
+        return NOTHING_LOST
+    law = remove.laws[0]
+    if not isinstance(law, GaussianLossDistribution) or law != add.laws[0]:
+        remedy = "for other mechanisms use subset_sample, or two groups of add-remove"
+        raise InputError("loss", "a loss of another mechanism", "a loss of Gaussian noise", remedy)
+    if rate < 1 and not MIN_SHIFT <= law.mu <= MAX_SHIFT:
+        raise InputError("sensitivity over scale", law.mu, f"from {MIN_SHIFT:g} to {MAX_SHIFT:g}")
+    both = GaussianLossDistribution(2 * law.mu, law.rounding) if rate == 1 else ReplaceOneGaussian(law.mu, rate)
+    return Composition.from_distribution(both), Composition.from_distribution(both)
 
 
 def sample_subset(remove: Composition, add: Composition, rate: float) -> Directions:

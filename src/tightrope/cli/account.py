@@ -105,6 +105,7 @@ NEIGHBORS_TEXT = {
     "unspecified": "those for which the sensitivities are stated",
     "add-remove": "one row is added or removed",
     "replace-one": "one row is replaced",
+    "zero-out": "the contribution of one row is set to zero",
     "local": "one person's answer is replaced",
 }
 """Neighboring relations as printed."""

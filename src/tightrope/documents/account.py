@@ -59,7 +59,7 @@ class AttackerGain(Part, frozen=True, kw_only=True):
     total_variation: Probability
     attack_success: Probability
     attack: tuple[Attack, ...]
-    neighbors: Literal["unspecified", "add-remove", "replace-one", "local"]
+    neighbors: Literal["unspecified", "add-remove", "replace-one", "zero-out", "local"]
     method: str
     statement: str
 

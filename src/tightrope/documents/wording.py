@@ -230,6 +230,10 @@ GUESS_BY_RELATION = {
         "which of two inputs it came from, the data with one row or the data with another row in its place,",
         ONE_ROW,
     ),
+    "zero-out": (
+        "which of two inputs it came from, the data with one row or the data with its contribution set to zero,",
+        ONE_ROW,
+    ),
     "local": ("which of two answers of one person it came from,", "It covers all reports of that person together."),
 }
 """What an attacker guesses, and what the guarantee covers, by neighboring relation."""

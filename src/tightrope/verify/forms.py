@@ -330,8 +330,8 @@ ATTACK_FIELDS = {
     "attack": list_form(table_form({
         "false_positive_rate": UNIT_INTERVAL, "true_positive_rate": UNIT_INTERVAL,
     }), 0, MAX_POINTS),
-    "neighbors": choice_form("unspecified", "add-remove", "replace-one", "local"), "method": text_form,
-    "statement": text_form,
+    "neighbors": choice_form("unspecified", "add-remove", "replace-one", "zero-out", "local"),
+    "method": text_form, "statement": text_form,
 }  # fmt: skip
 EPSILON_BRACKET = {
     "delta": UNIT_INTERVAL, "epsilon": optional_form(NONNEGATIVE), "lower": optional_form(NONNEGATIVE),

@@ -2,13 +2,14 @@
 
 With g(x) = Σ p_i e^{s_i x − s_i²/2} the loss is log g(x) under P, or −log g(x) under Q in the other order; g rises with
 x. A user with up to m examples in a Poisson sample of rate q is the mixture with s_i = iμ and the probabilities of
-Binomial(m, q). Probabilities are kept as logarithms, as those of many examples are below double precision.
+Binomial(m, q). Probabilities are kept as logarithms, as they fall below double precision for many examples.
 Domination, closed form and moments: ``docs/proofs/gaussian-mixture.md``.
 """
 
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -55,7 +56,7 @@ MIN_SHIFT, MAX_SHIFT = 1e-12, 1e3
 ALL_BELOW_ZERO = -5.0
 """Where both arguments of a threshold's δ are below this, it is one minus two small tails."""
 WEIGHT_UNITS = 8.0
-"""Relative rounding error of a probability, in units of 2⁻⁵³, besides that of its logarithm."""
+"""Relative rounding error of a probability, in units of 2⁻⁵³, in addition to its logarithm's error."""
 NEWTON_STEPS, NEWTON_WITHIN = 100, 4 * ROUND_OFF
 MAX_ROOT_ERROR = 0.1
 """Errors of a root up to this, times the largest shift, change the slope by less than a factor of 1.2."""
@@ -63,7 +64,7 @@ MAX_ROOT_ERROR = 0.1
 
 @dataclass(frozen=True, slots=True)
 class MixtureComponents:
-    """Shifts above 0, ascending, and logarithms of their probabilities and of that of a shift of 0 (or −∞)."""
+    """Shifts above 0, ascending, logarithms of their probabilities, and of the probability of no shift (or −∞)."""
 
     shifts: tuple[float, ...]
     log_weights: tuple[float, ...]
@@ -89,7 +90,7 @@ class MixtureComponents:
         return MixtureComponents(self.shifts, tuple(w + math.log(rate) for w in self.log_weights), rest)
 
     def columns(self, dimensions: int = 1) -> tuple[Floats, Floats]:
-        """Return shifts and logarithms [k, 1, …] that broadcast against arrays of so many dimensions."""
+        """Return shifts and logarithms [k, 1, …] that broadcast against arrays of this many dimensions."""
         shape = (-1, *([1] * dimensions))
         return np.array(self.shifts).reshape(shape), np.array(self.log_weights).reshape(shape)
 
@@ -158,6 +159,10 @@ class MixturePhases:
     @property
     def slope(self) -> Floats:
         return self.shifts @ self.posterior
+
+    def power_slope(self, exponent: float) -> Floats:
+        """Return the bounds: the slope rises with x."""
+        return abs(exponent) * self.slope[1:]
 
     def lift(self, height: Floats) -> LiftedCells:
         """Return the bounds: arg g rises with x and with the height, and (|g|/g)² = (1 − C)² + S².
@@ -258,8 +263,76 @@ class MixtureIntegrand(MomentIntegrand):
         return -power * first - math.sqrt(2 * max(nats, TRUNCATION_NATS)), NORMAL_TAIL_WIDTH + self.mu
 
 
+class LineCellDistribution(LineMomentDistribution):
+    """A loss that is monotone in the outcome x, in cells between outcomes."""
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def outcome_range(self) -> tuple[float, float]:
+        """Outcomes between which the cells lie."""
+
+    @abstractmethod
+    def outcomes_at(self, losses: Floats) -> Floats:
+        """Return the outcomes with these losses, approximately; some may be missing."""
+
+    @abstractmethod
+    def log_ratios(self, x: Floats) -> tuple[Floats, Floats]:
+        """Return log dP/dφ and log dQ/dφ at x [n]."""
+
+    @abstractmethod
+    def masses_outside(self, low: float, high: float) -> tuple[float, float]:
+        """Return bounds on the masses under P and under Q outside two outcomes."""
+
+    @abstractmethod
+    def largest_loss_rounding(self, x: Floats) -> float:
+        """Return a bound on the rounding errors of the losses at x, in units of 2⁻⁵³."""
+
+    def loss_at_outcome(self, x: Floats) -> Floats:
+        """Return the loss log dP/dQ at x [n]."""
+        first, second = self.log_ratios(x)
+        return first - second
+
+    def loss_cells(self, step: float) -> LossCells:
+        return self.loss_cells_between(step, -math.inf, math.inf)
+
+    def loss_cells_between(self, step: float, low: float, high: float) -> LossCells:
+        """Return cells between multiples of the step, where they are not too many, and between two losses only."""
+        first, last = np.sort(self.loss_at_outcome(np.array(self.outcome_range))).tolist()
+        first, last = max(first, low), min(last, high)
+        if not (math.isfinite(step) and first < last):
+            return self.cut_at_losses(np.zeros(0))
+        step *= max(1, math.ceil((last - first) / step / MAX_LOSS_CELLS))
+        return self.cut_at_losses(np.asarray(step * np.arange(math.ceil(first / step), math.floor(last / step) + 1)))
+
+    def cut_at_losses(self, edges: Floats) -> LossCells:
+        """Return cells with masses by quadrature of positive terms over x, at most ``MAX_CELL_WIDTH`` wide.
+
+        The part outside counts as infinite loss under P and under Q, which dominates.
+        """
+        start, stop = self.outcome_range
+        cuts = self.outcomes_at(edges)
+        plain = np.linspace(start, stop, math.ceil((stop - start) / MAX_CELL_WIDTH) + 1)
+        x = np.unique(np.concatenate([plain, cuts[(cuts > start) & (cuts < stop)]]))
+        loss, width = self.loss_at_outcome(x), np.diff(x)
+        lower, upper = np.minimum(loss[:-1], loss[1:]), np.maximum(loss[:-1], loss[1:])
+        low, high = np.zeros_like(width), np.zeros_like(width)
+        span = np.maximum(upper - lower, LEAST_DOUBLE)
+        for node, weight in zip(CELL_NODES, CELL_WEIGHTS, strict=True):
+            at = x[:-1] + width * (1 + node) / 2
+            first, second = self.log_ratios(at)
+            inner = np.clip(first - second, lower, upper)
+            mass = weight / 2 * np.exp(first - at**2 / 2) * width / math.sqrt(2 * math.pi)
+            upper_fraction = np.clip(np.expm1(lower - inner) / np.expm1(-span), 0.0, 1.0)
+            low += mass * (1 - upper_fraction)
+            high += mass * upper_fraction
+        slack = 4 * ROUND_OFF * self.largest_loss_rounding(x)
+        return LossCells(lower, upper, low, high, *self.masses_outside(start, stop), slack)
+
+
 @dataclass(frozen=True, slots=True)
-class GaussianMixture(LineMomentDistribution):
+class GaussianMixture(LineCellDistribution):
     """Privacy loss of the mixture against N(0, 1) if ``remove``, otherwise of N(0, 1) against the mixture."""
 
     components: MixtureComponents
@@ -295,10 +368,6 @@ class GaussianMixture(LineMomentDistribution):
     def reverse_distribution(self) -> GaussianMixture:
         """Return the loss distribution of the pair in the other order, without truncation."""
         return GaussianMixture(self.components, not self.remove)
-
-    def loss_at_outcome(self, x: Floats) -> Floats:
-        """Return log g(x), or its negative in the other order."""
-        return self.components.log_g(x) if self.remove else -self.components.log_g(x)
 
     def integrand_with_exponent(self, exponent: float) -> MixtureIntegrand:
         parts = self.components
@@ -339,7 +408,7 @@ class GaussianMixture(LineMomentDistribution):
             error = error + ROUND_OFF * self.components.weight_error
             bounds = relative_bounds(math.exp(log_weight) * value, error)
             low, high = low + bounds[0], high + bounds[1]
-        return _widen_sum(low, high, len(self.components.shifts))
+        return widen_sum(low, high, len(self.components.shifts))
 
     def _addition_delta(self, x: Floats, epsilon: Floats) -> BoundArrays:
         """Return bounds on e^ε Σ p_i (e^{s_i x − s_i²/2} Φ(x) − Φ(x − s_i)), which rises with x."""
@@ -352,7 +421,7 @@ class GaussianMixture(LineMomentDistribution):
             error = error + ROUND_OFF * (4 * sizes + self.components.weight_error + 4)
             bounds = relative_bounds(np.exp(np.minimum(exponent, 700.0)) * value, error)
             low, high = low + bounds[0], high + bounds[1]
-        return _widen_sum(low, high, len(self.components.shifts))
+        return widen_sum(low, high, len(self.components.shifts))
 
     def profile(self, epsilon: Floats) -> Floats | None:
         """Return the closed form of a single step; None if the distribution is truncated."""
@@ -367,55 +436,30 @@ class GaussianMixture(LineMomentDistribution):
         reverse = self.reverse_distribution().compute_deltas
         return relative_half_width(bounds_by_sign_of_epsilon(epsilon, self.compute_deltas, reverse), np.shape(epsilon))
 
-    def loss_cells(self, step: float) -> LossCells:
-        return self.loss_cells_between(step, -math.inf, math.inf)
-
-    def loss_cells_between(self, step: float, low: float, high: float) -> LossCells:
-        """Return cells between multiples of the step, where they are not too many, and between two losses only."""
-        start, stop = self._outcome_range
-        first, last = np.sort(self.loss_at_outcome(np.array([start, stop]))).tolist()
-        first, last = max(first, low), min(last, high)
-        if not (math.isfinite(step) and first < last):
-            return self.cut_at_losses(np.zeros(0))
-        step *= max(1, math.ceil((last - first) / step / MAX_LOSS_CELLS))
-        return self.cut_at_losses(np.asarray(step * np.arange(math.ceil(first / step), math.floor(last / step) + 1)))
-
     @property
-    def _outcome_range(self) -> tuple[float, float]:
+    def outcome_range(self) -> tuple[float, float]:
         return -CELL_RANGE_DEVIATIONS, CELL_RANGE_DEVIATIONS + self.components.largest
 
-    def cut_at_losses(self, edges: Floats) -> LossCells:
-        """Return cells with masses by quadrature of positive terms over x, at most ``MAX_CELL_WIDTH`` wide.
-
-        The part outside counts as infinite loss under P and under Q, which dominates.
-        """
-        start, stop = self._outcome_range
+    def outcomes_at(self, losses: Floats) -> Floats:
         sign = 1.0 if self.remove else -1.0
-        level = np.expm1(np.clip(sign * edges, -700.0, 700.0)) + self.components.moved_weight
-        cuts = np.zeros(0)
-        if np.any(level > 0):
-            cuts = self.components.outcome_at(np.log(level[level > 0]), np.zeros(int(np.sum(level > 0))))[0]
-        plain = np.linspace(start, stop, math.ceil((stop - start) / MAX_CELL_WIDTH) + 1)
-        x = np.unique(np.concatenate([plain, cuts[(cuts > start) & (cuts < stop)]]))
-        loss, width = self.loss_at_outcome(x), np.diff(x)
-        lower, upper = np.minimum(loss[:-1], loss[1:]), np.maximum(loss[:-1], loss[1:])
-        low, high = np.zeros_like(width), np.zeros_like(width)
-        span = np.maximum(upper - lower, LEAST_DOUBLE)
-        for node, weight in zip(CELL_NODES, CELL_WEIGHTS, strict=True):
-            at = x[:-1] + width * (1 + node) / 2
-            inner = np.clip(self.loss_at_outcome(at), lower, upper)
-            log_density = -(at**2) / 2 + (inner if self.remove else 0.0)
-            mass = weight / 2 * np.exp(log_density) * width / math.sqrt(2 * math.pi)
-            upper_fraction = np.clip(np.expm1(lower - inner) / np.expm1(-span), 0.0, 1.0)
-            low += mass * (1 - upper_fraction)
-            high += mass * upper_fraction
-        outside = [float(special.ndtr(start - s) + special.ndtr(s - stop)) for s in (0.0, *self.components.shifts)]
-        units = self.integrand_with_exponent(1.0).ratio_on_curve(x.astype(np.complex128), None)[2]
-        slack = 4 * ROUND_OFF * float(np.max(units))
-        return LossCells(lower, upper, low, high, max(outside), max(outside), slack)
+        level = np.expm1(np.clip(sign * losses, -700.0, 700.0)) + self.components.moved_weight
+        positive = level[level > 0]
+        return self.components.outcome_at(np.log(positive), np.zeros_like(positive))[0] if len(positive) else positive
+
+    def log_ratios(self, x: Floats) -> tuple[Floats, Floats]:
+        log_g = self.components.log_g(x)
+        return (log_g, np.zeros_like(x)) if self.remove else (np.zeros_like(x), log_g)
+
+    def masses_outside(self, low: float, high: float) -> tuple[float, float]:
+        shifts = (0.0, *self.components.shifts)
+        most = max(float(special.ndtr(low - s) + special.ndtr(s - high)) for s in shifts)
+        return most, most
+
+    def largest_loss_rounding(self, x: Floats) -> float:
+        return float(np.max(self.integrand_with_exponent(1.0).ratio_on_curve(x.astype(np.complex128), None)[2]))
 
 
-def _widen_sum(low: Floats, high: Floats, count: int) -> BoundArrays:
+def widen_sum(low: Floats, high: Floats, count: int) -> BoundArrays:
     """Widen the bounds by the roundings of a sum of positive terms, and by underflow."""
     low, high = low * (1 - count * ROUND_OFF), high * (1 + count * ROUND_OFF)
     return np.maximum(low - 4 * count * LEAST_DOUBLE, 0.0), np.minimum(high + 4 * count * LEAST_DOUBLE, 1.0)
@@ -443,7 +487,8 @@ def mixture_distribution(shifts: Sequence[float], log_weights: Sequence[float], 
 def binomial_log_weights(size: int, rate: float) -> tuple[float, ...]:
     """Return the logarithms of the probabilities of 0, …, ``size`` under Binomial(size, rate).
 
-    They are computed from integers; that of 0 to a few units of itself, the others to a few units of one or of itself.
+    They are computed from integers. The first is accurate relative to itself; the others to a few units in the last
+    place of one, or of themselves if larger.
     """
     sampled, whole = rate.as_integer_ratio()
     kept = whole - sampled

@@ -162,6 +162,33 @@ class MomentIntegrand:
         direct_error = np.where(relative < 1 + sigma, relative, 1 + sigma)
         return loss, g_minus_one, np.asarray(u_error * sigma + 6 * direct_error + 6 * np.abs(loss))
 
+    @property
+    def shrinking_exponent(self) -> float:
+        """The exponent of the ratio of which |g| / g(x) shrinks off the real axis, if it is negative; otherwise 0."""
+        return min(self.real_exponent, 0.0)
+
+    def log_reference(self, x: Complexes) -> tuple[Complexes, Floats | float]:
+        """Return the log of the density that g refers to, at x [k], and its rounding error in units of 2⁻⁵³."""
+        return -x * x / 2 - math.log(2 * math.pi) / 2, 0.0
+
+    def reference_beyond(self, end: float) -> float:
+        """Return the mass of the density that g refers to beyond a point."""
+        return float(special.ndtr(-end))
+
+    def log_growth_at_cut(self) -> float:
+        """Return log of a bound on what the integrand grows by above the cut, without the normal density's part."""
+        return 0.0
+
+    def real_axis_frequency(self) -> float:
+        """Return 2π/step of a rule for real z: the strip is symmetric about the real axis."""
+        half_width = np.minimum(np.linspace(0.02, 0.95, 40) * math.pi / self.mu, 20.0)
+        log_growth = self.shrinking_exponent * np.log(np.cos(half_width * self.mu / 2))
+        return float(np.min(half_width / 2 + (QUADRATURE_NATS + log_growth) / half_width))
+
+    def curve_scale(self, largest: float) -> tuple[float, float]:
+        """Return the β, up to ``largest``, of curves that leave the real axis at the cut, and the growth there."""
+        return min(largest, 2 / self.mu), 0.0
+
     def excess_beyond(self, end: float) -> float:
         """Return ∫ φ (g − 1) beyond a point."""
         return self.rate * float(special.ndtr(self.mu - end) - special.ndtr(-end))
@@ -205,9 +232,7 @@ def build_quadrature(integrand: MomentIntegrand, log_moment: float | None) -> Mo
         return quadrature_up_to_cut(integrand, log_moment)
     low, high = integrand.integration_range()
     if log_moment is None:  # the real line, with a strip on both sides of it
-        half_width = np.minimum(np.linspace(0.02, 0.95, 40) * math.pi / integrand.mu, 20.0)
-        log_growth = min(integrand.real_exponent, 0.0) * np.log(np.cos(half_width * integrand.mu / 2))
-        angle, frequency = 0.0, float(np.min(half_width / 2 + (QUADRATURE_NATS + log_growth) / half_width))
+        angle, frequency = 0.0, integrand.real_axis_frequency()
     else:
         angle, frequency = integrand.choose_line_height(log_moment)
     step = math.floor(2 * math.pi / frequency / STEP_GRID) * STEP_GRID
@@ -233,7 +258,7 @@ def node_limit_error(integrand: MomentIntegrand, count: float) -> PrecisionError
 
 def quadrature_up_to_cut(integrand: MomentIntegrand, log_moment: float | None) -> MomentQuadrature:
     """Return the nodes on x = cut − β log(1 + e^{−τ − iα}), which leaves the real axis at the cut and levels off."""
-    beta = min(LARGEST_BETA, 2 / integrand.mu)
+    beta, log_growth = integrand.curve_scale(LARGEST_BETA)
     strip_height = math.pi * beta / 2
     start = integrand.integration_range()[0]
     # Log of the largest ratio of the integrand near the cut to the integral.
@@ -242,9 +267,9 @@ def quadrature_up_to_cut(integrand: MomentIntegrand, log_moment: float | None) -
     peak_near_cut = float(np.max(integrand.log_values(integrand.cut - beta * np.linspace(0, 1, 65))))
     peak = max(peak_near_cut, float(np.max(integrand.log_values(np.linspace(start, integrand.cut, 257)))))
     log_ratio = peak_near_cut - peak + math.log(1 + slope_bound)
-    nats = QUADRATURE_NATS + strip_height**2 / 2 + max(log_ratio, 0.0) + 4
+    nats = QUADRATURE_NATS + strip_height**2 / 2 + max(log_ratio, 0.0) + 4 + log_growth
     step = _strip_factor(log_moment) * 2 * math.pi * CURVE_ANGLE / nats
-    largest_tau = max(QUADRATURE_NATS + log_ratio + math.log(beta), 1.0)
+    largest_tau = max(QUADRATURE_NATS + log_ratio + math.log(beta) + log_growth, 1.0)
     node_count = (largest_tau + (integrand.cut - start) / beta) / step
     if not node_count <= MAX_NODES:
         raise node_limit_error(integrand, node_count)
@@ -271,9 +296,9 @@ def _strip_factor(log_moment: float | None) -> int:
 
 def quadrature_beyond_cut(integrand: MomentIntegrand, log_moment: float | None) -> MomentQuadrature:
     """Return the nodes for x > cut, on x = cut + β log(1 + e^{τ + iα}); ``log_moment`` is that of this part."""
-    beta = min(LARGEST_BETA, 2 / integrand.mu)
+    beta, log_growth = integrand.curve_scale(LARGEST_BETA)
     strip_height = math.pi * beta / 2
-    nats = QUADRATURE_NATS + strip_height**2 / 2 + 2 * math.log(integrand.cut + 2) + 4
+    nats = QUADRATURE_NATS + strip_height**2 / 2 + 2 * math.log(integrand.cut + 2) + 4 + log_growth
     step = _strip_factor(log_moment) * 2 * math.pi * CURVE_ANGLE / nats
     length = (integrand.end_of_tail() - integrand.cut) / beta
     node_count = (CUT_APPROACH_NATS + length) / step
@@ -293,7 +318,7 @@ def quadrature_beyond_cut(integrand: MomentIntegrand, log_moment: float | None) 
         linear=0.0,
         linear_error=0.0,
         zero_loss_mass=0.0,
-        truncation_error=16 * end_errors * math.exp((beta * CURVE_ANGLE) ** 2 / 2),
+        truncation_error=16 * end_errors * math.exp((beta * CURVE_ANGLE) ** 2 / 2 + log_growth),
         log_moment=math.nan if log_moment is None else log_moment,
         near_one=False,
     )
@@ -305,7 +330,7 @@ class IntegrandCurve:
 
     x: Complexes
     log_weight: Complexes
-    """Log of step · (dx/dτ) · φ(x)."""
+    """Log of step · (dx/dτ) · φ(x), or with another density that g refers to."""
     loss: Complexes
     """Log g."""
     g_minus_one: Complexes
@@ -322,8 +347,9 @@ class IntegrandCurve:
 
         Pass ``x_minus_half_mu`` if x − μ/2 is known without cancellation: u = μ (x − μ/2) is computed from it.
         """
-        log_weight = log_dx - x * x / 2 - math.log(2 * math.pi) / 2
-        weight_error = 4 * np.abs(x) ** 2 + len(x) + 64 + 16 * np.abs(log_weight)
+        log_density, density_error = integrand.log_reference(x)
+        log_weight = log_dx + log_density
+        weight_error = 4 * np.abs(x) ** 2 + len(x) + 64 + 16 * np.abs(log_weight) + density_error
         return cls(x, log_weight, *integrand.ratio_on_curve(x, x_minus_half_mu), weight_error=weight_error)
 
     def to_quadrature(
@@ -353,7 +379,7 @@ class IntegrandCurve:
             zero_loss_mass=0.0,
             truncation_error=truncation_error,
             log_moment=math.nan if log_moment is None else log_moment,
-            mass_beyond_cut=float(special.ndtr(-integrand.cut)),
+            mass_beyond_cut=integrand.reference_beyond(integrand.cut),
         )
 
 
@@ -396,7 +422,10 @@ class Phases(Protocol):
 
     @property
     def slope(self) -> Floats:
-        """(log g)' at x, which rises."""
+        """(log g)' at x."""
+
+    def power_slope(self, exponent: float) -> Floats:
+        """Return bounds on the slope of log g^p, and of the density that g refers to over φ, in the cells [n]."""
 
     def lift(self, height: Floats) -> LiftedCells:
         """Return g on the path x + i·height, which rises from point to point; at most π/2 over the largest shift."""
@@ -404,7 +433,7 @@ class Phases(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TwoPointPhases:
-    """Those of g = 1 − q + q e^u."""
+    """Posterior probabilities for g = 1 − q + q e^u."""
 
     mu: float
     sigma: Floats
@@ -413,6 +442,10 @@ class TwoPointPhases:
     @property
     def slope(self) -> Floats:
         return np.asarray(self.mu * self.sigma)
+
+    def power_slope(self, exponent: float) -> Floats:
+        """Return the bounds: the slope rises with x."""
+        return abs(exponent) * self.slope[1:]
 
     def lift(self, height: Floats) -> LiftedCells:
         """Return the bounds: |g|² = g² (1 − 2σ(1 − σ)(1 − cos angle))."""
@@ -430,26 +463,27 @@ class TiltedCells:
     """φ g^exponent / M(c) in cells [n] between points x [n + 1]: bounds on their masses."""
 
     exponent: float
+    """Exponent of the ratio that shrinks off the real axis, or 0."""
     mass_lower: Floats
     mass_upper: Floats
 
     @classmethod
     def from_losses(
-        cls, x: Floats, loss: Floats, slope: Floats, integrand: MomentIntegrand, log_moment_at_c: float
+        cls, x: Floats, log_values: Floats, phases: Phases, integrand: MomentIntegrand, log_moment_at_c: float
     ) -> TiltedCells:
-        """Return the cells from log g and its slope at x, and log M(c); the log density has slope p (log g)' − x.
+        """Return the cells from log φ g^p at x, whose slope is p (log g)' − x, and log M(c).
 
         In the cell with the cut, ``mass_upper`` is the full mass and ``mass_lower`` is 0; later cells are empty.
         """
         width = np.diff(x)
-        slope_bound = abs(integrand.real_exponent) * slope[1:]
+        slope_bound = phases.power_slope(integrand.real_exponent)
         slope_bound = slope_bound + np.maximum(np.abs(x[1:]), np.abs(x[:-1]))
-        log_density = integrand.real_exponent * loss - x**2 / 2 - math.log(2 * math.pi) / 2 - log_moment_at_c
+        log_density = log_values - log_moment_at_c
         high = np.maximum(log_density[1:], log_density[:-1]) + slope_bound * width / 2
         low = np.minimum(log_density[1:], log_density[:-1]) - slope_bound * width / 2
         mass_lower = np.where(x[1:] <= integrand.cut, np.exp(np.minimum(low, 600.0)) * width, 0.0)
         mass_upper = np.where(x[:-1] < integrand.cut, np.exp(np.minimum(high, 600.0)) * width, 0.0)
-        return cls(integrand.real_exponent, mass_lower, mass_upper)
+        return cls(integrand.shrinking_exponent, mass_lower, mass_upper)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -494,20 +528,23 @@ class LiftedPath:
         if len(exponents) > 1:
             low, high = integrand.mu / 2, max(high, NORMAL_TAIL_WIDTH + integrand.mu)
         x = np.linspace(low, high, PATH_CELLS + 1)
-        loss, phases = integrand.log_g(x), integrand.phases_at(x)
+        phases = integrand.phases_at(x)
         integrands = [
             replace(integrand, real_exponent=exponent, cut=integrand.cut if i == 0 else math.inf)
             for i, exponent in enumerate(exponents)
         ]
+        values = [part.log_values(x) for part in integrands]
         parts = tuple(
-            TiltedCells.from_losses(x, loss, phases.slope, part, log_moment_lower_bound) for part in integrands
+            TiltedCells.from_losses(x, log_values, phases, part, log_moment_lower_bound)
+            for log_values, part in zip(values, integrands, strict=True)
         )
-        log_density = np.asarray(np.logaddexp.reduce([part.real_exponent * loss - x**2 / 2 for part in integrands]))
+        log_density = np.asarray(np.logaddexp.reduce(values))
         log_modulus_at_cut = -math.inf
         if integrand.cut < math.inf:
             # There a path returns to the real axis, along which the integrand need not decay.
             log_at_cut = float(integrand.log_values(np.array(integrand.cut)))
             log_modulus_at_cut = MAX_PATH_HEIGHT**2 / 2 + log_at_cut - log_moment_lower_bound
+            log_modulus_at_cut += integrand.log_growth_at_cut()
         # beyond e^700 the bound is useless anyway
         cut_contribution = MAX_PATH_HEIGHT * math.exp(min(log_modulus_at_cut, 700.0))
         path_shape = _best_path_shape(x, log_density, phases.slope, starts_on_axis=len(exponents) > 1)

@@ -82,7 +82,7 @@ class LineLaw:
         return np.asarray(self.mu * special.expit(self.mu * x - self.mu**2 / 2 + special.logit(self.rate)))
 
     def log_g_rounding(self, x: Floats) -> Floats:
-        """Return a bound on the rounding error of log g at x [n], in units of 2⁻⁵³, besides that of the sum itself."""
+        """Return a bound on the rounding error of log g at x [n], in units of 2⁻⁵³, without that of the sum."""
         sizes = np.abs(self.mu * x) + self.mu**2 + 1 - math.log(self.rate)
         return np.asarray(16 * sizes * self.log_slope(x) / self.mu)  # half of it is for the rounding of μ
 
