@@ -114,7 +114,7 @@ class NoiseSearch:
         specs = all_noise_specs(self.groups)
         sets = by_alternative(self.groups, [group.noise_specs for group in self.groups])
         is_one_vector = len(sets) == 1 and all(len(member) == len(member[0]) == 1 for member in sets[0])
-        is_alike = all(spec.whole_rows and spec.eighths == specs[0].eighths for spec in specs)
+        is_alike = all(spec.whole_rows and spec.eighths == specs[0].eighths and spec.dimension == 1 for spec in specs)
         requirement, *_ = noise_requirements(self.groups, 1.0, self.private_delta)
         # The stated δ limits the mass at infinity, which is at most the δ of every point.
         delta_is_implied = min(delta for _, delta in self.private_points) <= self.private_delta

@@ -7,6 +7,8 @@ A person changes a vector by v with ‖v‖₁ ≤ l1, ‖v‖₂ ≤ l2, ‖v�
   enumerated (``worst_split``): best for few rows.
 - If linf = 1, the worst change shifts l1 coordinates by one each. These are l1 releases of sensitivity 1, for which
   the weights themselves are optimized (``composed_noise``).
+- Noise in the shape of a box for up to 16 coordinates: its loss depends on ‖v‖∞ alone (``box_table``), and it needs no
+  δ. Best if all coordinates may change by as much.
 """
 
 from __future__ import annotations
@@ -23,8 +25,9 @@ from tightrope.accounting.distributions.gaussian import GaussianLossDistribution
 from tightrope.accounting.privacy_loss import PrivacyLoss
 from tightrope.documents.budget import Budget
 from tightrope.errors import InputError, InsufficientBudgetError
+from tightrope.mechanisms.discrete.box_table import MOST_DIMENSIONS, BoxTable
 from tightrope.mechanisms.discrete.gaussian_sampling import SMALLEST, LargeGaussian
-from tightrope.mechanisms.discrete.integer_mechanism import TableMechanism
+from tightrope.mechanisms.discrete.integer_mechanism import TableMechanism, add_noise, count_entries
 from tightrope.mechanisms.mechanism import Mechanism
 from tightrope.noise.allocation import allocate_noise
 from tightrope.noise.calibrate import calibrate
@@ -70,8 +73,63 @@ class VectorChange:
 
 
 @dataclass(frozen=True, slots=True)
+class BoxMechanism(Mechanism):
+    """Joint noise for all coordinates of a vector, each changed by at most ``sensitivity``; errors are of one of them.
+
+    Draws and releases are of whole vectors: the noise of a single coordinate is not private by itself.
+    """
+
+    table: BoxTable
+    sensitivity: int
+
+    @property
+    def loss(self) -> PrivacyLoss:
+        """The loss of the whole vector."""
+        return self.table.loss(self.sensitivity)
+
+    @property
+    def mean_absolute_error(self) -> float:
+        """E|X_i|."""
+        return self.table.mean_absolute
+
+    @property
+    def mean_squared_error(self) -> float:
+        """E X_i²."""
+        return float(self.table.exact_mean_squared)
+
+    @property
+    def worst_error(self) -> float:
+        """The largest |X_i|; ∞ for a box without a limit."""
+        return self.table.largest_magnitude
+
+    def quantile(self, p: float) -> int:
+        """Return the smallest x with P(X_i ≤ x) ≥ p; 1e−30 ≤ p < 1."""
+        return self.table.quantile(p)
+
+    def half_width(self, confidence: float) -> int:
+        """Return the smallest w with P(|X_i| ≤ w) ≥ confidence."""
+        return self.table.half_width(confidence)
+
+    def sample(self, size: int, randomness: Source | None = None) -> NDArray[np.int64]:
+        """Return ``size`` numbers, whole vectors one after the other; ``InputError`` unless they are whole vectors."""
+        vectors, rest = divmod(check_integer("size", size, at_least=0), self.table.dimension)
+        if rest:
+            raise InputError("size", size, f"a multiple of {self.table.dimension}, the dimension", "draw whole vectors")
+        return self.table.draw_points(vectors, randomness).ravel()
+
+    def release(self, value: Any, randomness: Source | None = None) -> Any:
+        """Return vectors + noise; the last axis of ``value`` has the coordinates."""
+        size = count_entries(value)
+        if np.shape(value)[-1:] != (self.table.dimension,):
+            raise InputError(
+                "value", np.shape(value), f"vectors of {self.table.dimension} integers", "release them whole"
+            )
+        return add_noise(value, self.sample(size, randomness))
+
+
+@dataclass(frozen=True, slots=True)
 class VectorNoise:
-    """Independent noise for every coordinate; ``loss`` is the loss of the whole vector.
+    """Noise for every coordinate, independent or in the shape of a box; ``loss`` is the loss of the whole vector.
 
     ``bound_name`` is the bound that was used; ``candidates`` has the E X² of one coordinate for each bound, or the
     reason why it failed.
@@ -115,6 +173,8 @@ def vector_noise(
         "L2": _noise_by_l2,
         "L1, one each" if change.linf == 1 else "L1, every split": _noise_by_l1,
     }
+    if 1 < change.dimension <= MOST_DIMENSIONS:
+        searches["L∞, in a box"] = _noise_by_linf
     found: dict[str, tuple[Mechanism, PrivacyLoss]] = {}
     candidates: dict[str, float | str] = {}
     for name, search in searches.items():
@@ -153,3 +213,13 @@ def _noise_by_l1(budget: Budget, change: VectorChange) -> tuple[Mechanism, Priva
     split_bounds = SplitBounds(change.l1, change.linf, min(change.dimension, change.l1))
     allocation = allocate_noise([CompositionGroup((NoiseSpec("vector", 8, whole_rows=True),), split_bounds)], budget)
     return TableMechanism(allocation.selections[0][0].scalar_table, change.linf), allocation.loss
+
+
+def _noise_by_linf(budget: Budget, change: VectorChange) -> tuple[Mechanism, PrivacyLoss]:
+    """Return joint noise for which all coordinates may change by ``linf`` at once: the corner of a box."""
+    spec = NoiseSpec("vector", 8, whole_rows=True, dimension=change.dimension)
+    group = CompositionGroup((spec,), SplitBounds(change.linf, change.linf, 1))
+    allocation = allocate_noise([group], budget)
+    table = allocation.selections[0][0].table
+    assert isinstance(table, BoxTable)  # noqa: S101 - the noise of several numbers
+    return BoxMechanism(table, change.linf), allocation.loss

@@ -87,3 +87,52 @@ def test_nonsense(bounds, said):
 def test_what_nothing_keeps_is_refused():
     with pytest.raises(InsufficientBudgetError, match="L2"):
         vector_noise(tr.Budget(epsilon="1e-9", delta="1e-30"), dimension=10**6, l2=1e8)
+
+
+# All coordinates may change by as much: noise in the shape of a box.
+
+
+@pytest.mark.parametrize(("dimension", "linf"), [(10, 1), (4, 3)])
+def test_without_delta_a_box_has_the_least_variance(dimension, linf):
+    """E X² is about (d + 1)(d + 2)/3 (Δ/ε)², against 2 d² (Δ/ε)² with ε/d for each coordinate."""
+    epsilon = 0.1
+    found = vector_noise(tr.Budget(epsilon=epsilon, delta=0), dimension=dimension, linf=linf)
+    assert found.bound_name == "L∞, in a box"
+    scale = linf / epsilon
+    assert found.mean_squared_error == pytest.approx((dimension + 1) * (dimension + 2) / 3 * scale**2, rel=0.01)
+    others = [
+        error for name, error in found.candidates.items() if name != found.bound_name and isinstance(error, float)
+    ]
+    assert others and min(others) > 0.9 * 2 * dimension**2 * scale**2
+    assert found.loss.epsilon(0) <= epsilon
+    assert found.noise.loss.epsilon(0) <= epsilon
+
+
+def test_a_box_with_a_small_delta_keeps_the_budget_and_wins():
+    found = vector_noise(tr.Budget(epsilon=1, delta=1e-9), dimension=3, linf=2)
+    assert found.bound_name == "L∞, in a box"
+    assert found.loss.delta(1.0) <= 1e-9 and found.noise.loss.delta(1.0) <= 1e-9 * (1 + 1e-6)
+    assert found.mean_squared_error < min(
+        error for name, error in found.candidates.items() if name != found.bound_name and isinstance(error, float)
+    )
+
+
+def test_a_box_is_released_as_whole_vectors():
+    found = vector_noise(tr.Budget(epsilon=1, delta=0), dimension=3, linf=1)
+    exact = np.array([5, -7, 10**6])
+    noisy = np.array([found.release(exact) - exact for _ in range(4000)])
+    assert abs(np.mean(noisy.astype(float) ** 2) / found.mean_squared_error - 1) < 0.25
+    radii = np.abs(noisy).max(axis=1)
+    large = np.abs(noisy[:, 0][radii > np.median(radii)]).mean()
+    assert large > 1.3 * np.abs(noisy[:, 0]).mean()  # coordinates of one point are large together
+    with pytest.raises(InputError, match="whole vectors"):
+        found.noise.sample(4)
+    with pytest.raises(InputError, match="vectors of 3"):
+        found.noise.release(np.array([1, 2]))
+    assert found.noise.sample(6).shape == (6,)
+    assert found.noise.release(np.zeros((2, 3), np.int64)).shape == (2, 3)
+    assert found.noise.quantile(0.5) == 0 and found.noise.half_width(0.95) > 0 and found.noise.worst_error == math.inf
+
+
+def test_of_too_many_coordinates_there_is_no_box():
+    assert "L∞, in a box" not in vector_noise(BUDGET, dimension=17, linf=1).candidates
