@@ -53,7 +53,9 @@ def open_connection(database: Path | None = None) -> BaseBackend:
     }
     path = ":memory:" if database is None else database
     backend = ibis.duckdb.connect(path, read_only=database is not None, **settings)
-    backend.raw_sql("SET enable_progress_bar = false")
+    # In a notebook without ipywidgets the bar is off, and DuckDB refuses to set it.
+    if backend.con.sql("SELECT current_setting('enable_progress_bar')").fetchall() != [(False,)]:
+        backend.raw_sql("SET enable_progress_bar = false")
     if database is not None:  # views in the file are run, and must not read other files
         backend.raw_sql("SET enable_external_access = false")
     return backend
