@@ -1,12 +1,17 @@
-"""Summaries of objects as a short text and as HTML tables, for terminals and notebooks; all texts are escaped."""
+"""What terminals and notebooks show: summaries of objects as text and HTML tables, and progress; texts are escaped."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 
 from tightrope.display import Rounded, Shown, Summary
 from tightrope.documents.escaping import escape_control_chars, html_text
 from tightrope.documents.numbers import DOWN, NEAREST, UP, terminal_text
+from tightrope.numerics.progress import listen_to_progress
 
 MOST_ROWS_IN_TEXT = 8
 """Rows of a table that are shown in a terminal."""
@@ -89,3 +94,67 @@ def _plain_text(shown: Shown) -> str:
         return "–"
     text = escape_control_chars(" ".join(shown.split("\n")))
     return text if len(text) <= MOST_CHARACTERS else text[: MOST_CHARACTERS - 3] + "..."
+
+
+# Progress. It depends on the questions and the budget alone, never on the data.
+
+SECONDS_BETWEEN_UPDATES = 0.1
+"""The time between two pictures of a bar in a notebook."""
+
+
+@contextmanager
+def progress_bar(task: str) -> Iterator[None]:
+    """Show how far planning is: within this context, in a notebook below the cell, and in a terminal on standard error.
+
+    Elsewhere, for example in a log, nothing is shown.
+
+    >>> with progress_bar("Choosing the noise"):
+    ...     pass
+    """
+    if "ipykernel" in sys.modules:
+        with _notebook_bar(task):
+            yield
+    elif sys.stderr.isatty():
+        from rich.console import Console
+        from rich.progress import Progress
+
+        with Progress(console=Console(stderr=True), transient=True) as bar:
+            shown = bar.add_task(escape_control_chars(task), total=1)
+            with listen_to_progress(lambda fraction: bar.update(shown, completed=fraction)):
+                yield
+    else:
+        yield
+
+
+@dataclass(slots=True)
+class NotebookBar:
+    """A bar of a page, without widgets: the completed fraction of a task."""
+
+    task: str
+    fraction: float = 0.0
+
+    def __repr__(self) -> str:
+        return f"{escape_control_chars(self.task)}: {100 * self.fraction:.0f} %"
+
+    def _repr_html_(self) -> str:
+        return f'<progress max="1" value="{self.fraction:.3f}"></progress> {html_text(self.task)}'
+
+
+@contextmanager
+def _notebook_bar(task: str) -> Iterator[None]:
+    from IPython.display import display
+
+    bar, last_update = NotebookBar(task), time.monotonic()
+    handle = display(bar, display_id=True)
+
+    def update_bar(fraction: float) -> None:
+        nonlocal last_update
+        bar.fraction = fraction
+        if time.monotonic() - last_update >= SECONDS_BETWEEN_UPDATES:
+            last_update = time.monotonic()
+            handle.update(bar)
+
+    with listen_to_progress(update_bar):
+        yield
+    bar.fraction = 1.0
+    handle.update(bar)
