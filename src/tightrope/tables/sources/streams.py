@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,31 +26,6 @@ JSON_LINES = (".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz")
 """Endings of files with one JSON object in each line."""
 
 
-@dataclass(slots=True)
-class HeldStream:
-    """The records of an Arrow stream, which can be read only once: they stay in memory after their first reading."""
-
-    reader: pa.RecordBatchReader
-    _lock: threading.Lock = field(default_factory=threading.Lock)
-    _is_started: bool = False
-    _table: pa.Table | None = None
-
-    def check_readable(self) -> None:
-        """Raise ``InputError`` if reading the stream has failed before, since the rest would be other rows."""
-        if self._is_started and self._table is None:
-            text = "reading this stream failed, and a stream can be read only once; make a new one, or pass a table"
-            raise InputError.from_text("source", text)
-
-    def read_table(self) -> pa.Table:
-        """Return all records."""
-        with self._lock:
-            self.check_readable()
-            if self._table is None:
-                self._is_started = True
-                self._table = engine_call("read the Arrow stream", self.reader.read_all)
-            return self._table
-
-
 def open_arrow_stream(source: Any) -> Table:
     """Open anything with the Arrow C stream interface, such as a ``RecordBatchReader``; no record is read.
 
@@ -65,13 +39,29 @@ def open_arrow_stream(source: Any) -> Table:
         reader = None
     if reader is None:
         raise InputError("source", type(source), "a stream of records with named columns that was not read before")
-    held = HeldStream(reader)
+    lock, has_failed, tables = threading.Lock(), threading.Event(), list[Any]()
+
+    def check_readable(_: Sequence[str] = ()) -> None:
+        if has_failed.is_set():  # what is left of a stream would be another table
+            text = "reading this stream failed, and a stream can be read only once; make a new one, or pass a table"
+            raise InputError.from_text("source", text)
+
+    def read_table() -> pa.Table:
+        with lock:
+            check_readable()
+            if not tables:
+                try:
+                    tables.append(engine_call("read the Arrow stream", reader.read_all))
+                except BaseException:
+                    has_failed.set()
+                    raise
+            return tables[0]
 
     def read_columns(names: Sequence[str]) -> RowSource:
         schema = arrow.schema([reader.schema.field(name) for name in names])
-        return RowSource(schema, lambda: held.read_table().select(list(names)).to_batches(MAX_BATCH_ROWS))
+        return RowSource(schema, lambda: read_table().select(list(names)).to_batches(MAX_BATCH_ROWS))
 
-    return table_from_stream("arrow", reader.schema.remove_metadata(), read_columns, lambda _: held.check_readable())
+    return table_from_stream("arrow", reader.schema.remove_metadata(), read_columns, check_readable)
 
 
 def open_dataset(dataset: Dataset) -> Table:
