@@ -209,7 +209,7 @@ def page_view(document: ReleaseResult | PartialRelease) -> ReleasePage:
         )
         for answer, place in zip(read, answer_anchors([a.name for a in read]), strict=True)
     ]
-    margins = table_margins(read)
+    margins = table_margins(read) if any(answer.kind == "marginals" for answer in read) else {}
     answers = [
         replace(answer, margin=margin, is_collapsed=len(margins) > MOST_OPEN_TABLES and bool(answer.by))
         if (margin := margins.get(answer.name))
@@ -279,7 +279,8 @@ def answer_view(answer: Answer, place: str, most_lines: int = MOST_LINES, *, uni
 
     ``unit_label`` is the noun of the privacy unit with its article.
     """
-    heat, groups, answer = heat_map(answer), len(answer.rows), replace(answer, rows=answer.rows[:most_lines])
+    heat = heat_map(answer) if answer.kind == "marginals" else None
+    groups, answer = len(answer.rows), replace(answer, rows=answer.rows[:most_lines])
     axis = axis_chart(answer)
     listed = None if axis else list_chart(answer, f"grid-{place}")
     dots = [placed.dot for placed in axis.dots] if axis else listed.dots if listed else []
