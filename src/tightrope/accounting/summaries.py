@@ -123,8 +123,9 @@ def _law_moment(law: LossDistribution, order: float) -> Interval:
         return max(0.0, value - error), max(0.0, value + error)
     if not order * min(law.largest_loss, 1.0) < math.inf:
         return 0.0, math.inf
+    ceiling = law.zcdp_ceiling * order * (order + 1) * (1 + ROUNDING)
     atoms = dominating_atoms(law)
-    return 0.0, math.inf if atoms.infinite_mass > 0 else max(0.0, atoms.log_moment(order))
+    return 0.0, ceiling if atoms.infinite_mass > 0 else min(ceiling, max(0.0, atoms.log_moment(order)))
 
 
 def _atoms_moment(law: Atoms, order: float) -> Interval:

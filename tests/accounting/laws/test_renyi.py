@@ -139,6 +139,15 @@ def test_rho_of_closed_forms():
     sampled = 10 * tr.gaussian(scale=2).loss.poisson_sample(1e-4)
     assert sampled.zcdp() == pytest.approx(10 / 8, rel=1e-9)
     assert (0 * tr.gaussian(scale=2).loss).zcdp() == 0.0
+    # A user with four records has up to four times the shift.
+    assert tr.gaussian(scale=4).loss.poisson_sample(0.01).group(4).zcdp() == pytest.approx(0.5, rel=1e-9)
+
+
+def test_random_allocation_has_at_most_the_divergences_of_one_step():
+    step = tr.gaussian(scale=5).loss
+    for loss, count in ((step.random_allocation(1000), 1), (3 * step.random_allocation(1000), 3)):
+        assert loss.rdp(4) <= count * step.rdp(4) * (1 + 1e-12)
+        assert loss.zcdp() <= count * step.zcdp() * (1 + 1e-12)
 
 
 def test_losses_that_can_be_infinite_have_no_divergence():

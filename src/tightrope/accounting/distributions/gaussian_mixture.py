@@ -365,6 +365,11 @@ class GaussianMixture(LineCellDistribution):
         """The supremum of the losses: in the other order, the record may be in no sample."""
         return math.inf if self.remove else -self.components.log_zero_weight
 
+    @property
+    def zcdp_ceiling(self) -> float:
+        """That of the largest shift alone: e^{K} is convex in the mixture."""
+        return GaussianLossDistribution(self.components.largest).zcdp_ceiling
+
     def reverse_distribution(self) -> GaussianMixture:
         """Return the loss distribution of the pair in the other order, without truncation."""
         return GaussianMixture(self.components, not self.remove)
