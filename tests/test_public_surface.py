@@ -84,7 +84,7 @@ BOUNDS = {
 METHODS = {
     tr.PrivacyLoss: "delta delta_bounds epsilon epsilon_bounds total_variation tradeoff true_positive_rate "
     "gaussian_limit rdp rdp_bounds zcdp zcdp_bounds random_allocation poisson_sample subset_sample group erase method "
-    "neighbors plot",
+    "truncated_poisson_sample neighbors plot",
     tr.Session: "plan spent suggest_bounds suggest_max_rows privacy_unit",
     Plan: "release dry_run answers budget_fraction table frontier plot",
     Answer: "to_pandas to_polars to_arrow value lower upper __arrow_c_stream__ _repr_html_ plot",

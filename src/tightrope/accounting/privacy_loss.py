@@ -196,6 +196,32 @@ class PrivacyLoss(Displayed, Curves):
         sample = sampling.replace_one_sampled if relation is Neighbors.REPLACE_ONE else sampling.sample_poisson
         return self._with_directions(sample(self.remove, self.add, checked), relation)
 
+    def truncated_poisson_sample(self, rate: float, m: int, n: int) -> PrivacyLoss:
+        """A Gaussian mechanism run on a Poisson sample of n records, of which m at random are kept if it is larger.
+
+        Neighbors: replace one record (or set its contribution to zero, which loses no more); n is public. The
+        sensitivity is that of adding a record. The bound holds even if the size of the sample is published (theory
+        §3.2). Sample each step before composing, as for ``poisson_sample``. Raises ``InputError`` unless 0 < rate < 1
+        and 1 ≤ m ≤ n, and as ``poisson_sample`` does for replaced records.
+
+        >>> from tightrope import gaussian
+        >>> step = gaussian(scale=1).loss.truncated_poisson_sample(0.01, 160, 10_000)
+        >>> round((1000 * step).delta(3), 12)
+        3.879764e-06
+        """
+        checked = probability_in_unit("rate", rate)
+        if not 0 < checked < 1:
+            raise InputError("rate", rate, "between 0 and 1", "for batches of fixed size use subset_sample")
+        size, population = check_integer("m", m), check_integer("n", n)
+        if not size <= population <= MAX_RECORDS:
+            raise InputError("m and n", (m, n), f"such that m <= n <= {MAX_RECORDS:g}")
+        relation = self._sampled_relation(Neighbors.REPLACE_ONE)
+        from tightrope.accounting import sampling
+
+        sampling.require_single_release(self.remove, self._releases, "sample")
+        directions = sampling.truncated_poisson_sampled(self.remove, self.add, checked, (size, population))
+        return replace(self._with_directions(directions, relation), _stated_for=TrueValueOf.PAIRS)
+
     def _sampled_relation(self, neighbors: Neighbors | str) -> Neighbors:
         """Return the relation of a Poisson sample of this loss."""
         self.neighbors.for_sample("poisson_sample", Neighbors.ADD_REMOVE)

@@ -21,7 +21,7 @@ from tightrope.accounting.distributions.gaussian_mixture import (
     mixture_distribution,
 )
 from tightrope.accounting.distributions.loss_cells import LossCells
-from tightrope.accounting.distributions.replace_one_gaussian import ReplaceOneGaussian
+from tightrope.accounting.distributions.replace_one_gaussian import ReplaceOneGaussian, truncated_batch_distribution
 from tightrope.accounting.distributions.subsampled import (
     PoissonAdd,
     PoissonRemove,
@@ -198,6 +198,18 @@ def replace_one_sampled(remove: Composition, add: Composition, rate: float) -> D
         raise InputError("sensitivity over scale", law.mu, f"from {MIN_SHIFT:g} to {MAX_SHIFT:g}")
     both = GaussianLossDistribution(2 * law.mu, law.rounding) if rate == 1 else ReplaceOneGaussian(law.mu, rate)
     return Composition.from_distribution(both), Composition.from_distribution(both)
+
+
+def truncated_poisson_sampled(remove: Composition, add: Composition, rate: float, sizes: tuple[int, int]) -> Directions:
+    """Return both directions if a record is replaced and samples are cut to a size; ``sizes``: it, and all records."""
+    both, _ = replace_one_sampled(remove, add, rate)
+    law = both.laws[0]
+    if isinstance(law, ReplaceOneGaussian):
+        both = Composition.from_distribution(_truncated_batches(law.mu, rate, *sizes))
+    return both, both
+
+
+_truncated_batches = lru_cache(maxsize=64)(truncated_batch_distribution)
 
 
 def sample_subset(remove: Composition, add: Composition, rate: float) -> Directions:

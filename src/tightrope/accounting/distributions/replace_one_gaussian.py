@@ -17,14 +17,20 @@ from scipy import special
 
 from tightrope.accounting.distributions.base import (
     BoundArrays,
+    LossDistribution,
     bounds_by_sign_of_epsilon,
     bounds_midpoint,
     relative_bounds,
     relative_half_width,
 )
-from tightrope.accounting.distributions.gaussian import CELL_RANGE_DEVIATIONS, threshold_delta
+from tightrope.accounting.distributions.gaussian import (
+    CELL_RANGE_DEVIATIONS,
+    GaussianLossDistribution,
+    threshold_delta,
+)
 from tightrope.accounting.distributions.gaussian_mixture import LineCellDistribution, widen_sum
-from tightrope.accounting.distributions.loss_cells import mixed_loss
+from tightrope.accounting.distributions.loss_cells import LossCells, mixed_loss
+from tightrope.accounting.distributions.moment_quadrature import CumulantEnclosure, log_one_plus
 from tightrope.accounting.distributions.subsampled_gaussian import MIN_DECAY_RATE, tail_cutoff
 from tightrope.accounting.distributions.subsampled_gaussian_nodes import (
     LARGE_EXPONENT,
@@ -38,6 +44,7 @@ from tightrope.accounting.distributions.subsampled_gaussian_nodes import (
     Phases,
     TwoPointPhases,
 )
+from tightrope.accounting.distributions.subset import subset_distribution
 from tightrope.errors import PrecisionError
 from tightrope.numerics.arrays import Complexes, Floats
 from tightrope.numerics.complex_functions import expm1
@@ -45,6 +52,10 @@ from tightrope.numerics.rounding import ROUND_OFF
 
 STRIP_GROWTH_NATS = 15.0
 """Nats by which the integrand may grow in a strip around the real axis, because g(−x) shrinks there."""
+WEIGHT_ROUNDING = 1e-11
+"""Relative error of binomial probabilities and of their differences."""
+MAX_RANGES, NEGLIGIBLE_TAIL = 24, 1e-40
+"""Largest number of ranges of the number of other records in the sample; a tail below the second is one range."""
 POINTS_A_UNIT = 4.0
 """Points a standard deviation at which the integrand is bounded to find its range."""
 
@@ -293,3 +304,172 @@ class ReplaceOneGaussian(LineCellDistribution):
 
     def largest_loss_rounding(self, x: Floats) -> float:
         return float(np.max(self.integrand_with_exponent(1.0).ratio_on_curve(x.astype(np.complex128), None)[2]))
+
+
+# Poisson samples that are cut to a largest size (``docs/proofs/gaussian-mixture.md``, "Truncated batches").
+
+
+@dataclass(frozen=True, slots=True)
+class PublicChoice(LossDistribution):
+    """One of several symmetric pairs, chosen at random, where the choice is public: M = Σ w M_i."""
+
+    weights: tuple[float, ...]
+    laws: tuple[LossDistribution, ...]
+    weight_errors: tuple[float, ...]
+    """Relative rounding errors of the probabilities."""
+
+    @property
+    def infinite_mass(self) -> float:
+        return math.fsum(w * law.infinite_mass for w, _, law in self._parts())
+
+    @property
+    def reverse_infinity_mass(self) -> float:
+        return math.fsum(w * law.reverse_infinity_mass for w, _, law in self._parts())
+
+    @property
+    def infinity_mass_error(self) -> float:
+        return max(self.weight_errors) + max(law.infinity_mass_error for law in self.laws)
+
+    @property
+    def largest_loss(self) -> float:
+        return max(law.largest_loss for law in self.laws)
+
+    @property
+    def needs_quadrature(self) -> bool:
+        return True
+
+    @property
+    def has_moment(self) -> bool:
+        return all(law.has_moment for law in self.laws)
+
+    def reverse_distribution(self) -> PublicChoice:
+        return self
+
+    def trim_tail(self, mass: float) -> PublicChoice:
+        """Return a copy in which each pair counts the largest losses, of at most this mass, as infinite."""
+        return PublicChoice(self.weights, tuple(law.trim_tail(mass) for law in self.laws), self.weight_errors)
+
+    def log_moment(self, z: Complexes) -> Complexes | None:
+        enclosure = self.enclose_cumulant(z)
+        return None if enclosure is None else enclosure[0]
+
+    def enclose_cumulant(self, z: Complexes) -> CumulantEnclosure | None:
+        """Return log Σ w M_i and its error, from Σ w (M_i − 1) unless a moment is large."""
+        parts = [enclosure for law in self.laws if (enclosure := law.enclose_cumulant(z)) is not None]
+        if len(parts) < len(self.laws):
+            return None
+        known = [np.isfinite(error) for _, error in parts]
+        peak = np.maximum(np.max([cumulant.real for cumulant, _ in parts], axis=0) - LARGE_EXPONENT, 0.0)
+        excess, error = np.zeros(np.shape(z), dtype=np.complex128), np.zeros(np.shape(z))
+        for w, weight_error, (cumulant, off), is_known in zip(
+            self.weights, self.weight_errors, parts, known, strict=True
+        ):
+            # Relative to e^{peak}. A moment of which only an upper bound is known may be any number up to that.
+            size = w * np.exp(cumulant.real - peak)
+            plain = w * expm1(np.where(peak > 0, 0.0, cumulant))
+            part = np.where(peak > 0, w * (np.exp(cumulant - peak) - 1), plain)
+            excess = excess + np.where(is_known, part, -w)
+            relative = np.expm1(np.minimum(np.where(is_known, off, 0.0), 700.0))
+            error = error + np.where(is_known, size * relative, size) + 8 * ROUND_OFF * (np.abs(part) + w * (peak > 0))
+            error = error + weight_error * np.abs(part)
+        value, bound = log_one_plus(excess, error)
+        return value + peak, bound + 4 * ROUND_OFF * peak
+
+    def log_tail_integral(self, z: Complexes) -> CumulantEnclosure | None:
+        """Return log of Σ w times the parts that were trimmed, and its error."""
+        found = [(w, law.log_tail_integral(z)) for w, _, law in self._parts()]
+        parts = [(math.log(w), *tail) for w, tail in found if tail is not None]
+        if not parts:
+            return None
+        peak = np.max([log_weight + value.real for log_weight, value, _ in parts], axis=0)
+        sizes = [np.exp(log_weight + value.real - peak) for log_weight, value, _ in parts]
+        terms = [np.exp(log_weight + value - peak) for log_weight, value, _ in parts]
+        total = np.sum(terms, axis=0)
+        extra = max(self.weight_errors) + 16 * ROUND_OFF
+        relative = [np.expm1(np.minimum(error, 700.0)) + extra for *_, error in parts]
+        off = np.sum([size * error for size, error in zip(sizes, relative, strict=True)], axis=0)
+        value, error = log_one_plus(np.asarray(total - 1, dtype=np.complex128), off)
+        return value + peak, error
+
+    def moment_decay_bound(self, c: float, y: float) -> float:
+        """Return Σ w M_i(c) times the bound of each pair, over M(c)."""
+        at = np.array([complex(c)])
+        enclosures = [law.enclose_cumulant(at) for law in self.laws]
+        total = self.enclose_cumulant(at)
+        if total is None:
+            return 1.0
+        decays = [law.moment_decay_bound(c, y) for law in self.laws]
+        upper = [
+            math.log(w) + float(part[0][0].real + part[1][0]) + math.log(max(decay, 1e-300))
+            for w, part, decay in zip(self.weights, enclosures, decays, strict=True)
+            if part is not None
+        ]
+        lower = float(total[0][0].real - total[1][0])
+        return min(1.0, float(np.exp(min(special.logsumexp(upper) - lower, 0.0))) * (1 + 1e-12))
+
+    def compute_deltas(self, epsilon: BoundArrays) -> BoundArrays | None:
+        """Return Σ w δ_i(ε)."""
+        low, high = np.zeros_like(epsilon[0]), np.zeros_like(epsilon[0])
+        for w, error, law in self._parts():
+            part = law.compute_deltas(epsilon)
+            if part is None:
+                return None
+            low, high = low + w * part[0] * (1 - error), high + w * part[1] * (1 + error)
+        return widen_sum(low, high, len(self.laws))
+
+    def profile(self, epsilon: Floats) -> Floats | None:
+        return bounds_midpoint(bounds_by_sign_of_epsilon(epsilon, self.compute_deltas, self.compute_deltas))
+
+    def profile_rounding_error(self, epsilon: Floats) -> Floats:
+        ends = bounds_by_sign_of_epsilon(epsilon, self.compute_deltas, self.compute_deltas)
+        return relative_half_width(ends, np.shape(epsilon))
+
+    def loss_cells(self, step: float) -> LossCells:
+        parts = [law.loss_cells(step).scale_masses(w) for w, _, law in self._parts()]
+        total = parts[0]
+        for part in parts[1:]:
+            total = total.join_bounds(part)
+        infinite, opposite = (
+            math.fsum(getattr(part, name) for part in parts) for name in ("infinite_mass", "reverse_infinity_mass")
+        )
+        slack = max(part.slack for part in parts)
+        return replace(total, infinite_mass=infinite, reverse_infinity_mass=opposite, slack=slack)
+
+    def _parts(self) -> list[tuple[float, float, LossDistribution]]:
+        """Return probabilities, their relative errors, and the pairs."""
+        return list(zip(self.weights, self.weight_errors, self.laws, strict=True))
+
+
+def _binomial_tail(least: int, size: int, rate: float) -> float:
+    """Return P(K ≥ least) of a binomial distribution, least ≥ 1."""
+    return float(special.betainc(least, size - least + 1, rate))
+
+
+def truncated_batch_distribution(mu: float, rate: float, size: int, records: int) -> LossDistribution:
+    """Return the loss of a replaced record in a Poisson sample of ``records``, of which at most ``size`` are kept.
+
+    The number K of other records in the sample is public: it is below the size with the probability of
+    Binomial(records − 1, rate), or one of some ranges, in which the least one counts, as it has the largest rate
+    size · rate / (K + 1) of the record.
+    """
+    whole, others = ReplaceOneGaussian(mu, rate), records - 1
+    if size >= records:
+        return whole
+    deviation = math.sqrt(max(others * rate * (1 - rate), 1.0))
+    edges, tails = [size], [_binomial_tail(size, others, rate)]
+    while edges[-1] < others and len(edges) < MAX_RANGES and tails[-1] > NEGLIGIBLE_TAIL:
+        width = deviation / 4 * 2 ** (len(edges) // 8)
+        edges.append(min(edges[-1] + max(1, round(width)), others))
+        tails.append(_binomial_tail(edges[-1], others, rate))
+    tails.append(0.0)
+    # If that is small, its complement is accurate.
+    below = 1 - tails[0] if tails[0] < 0.5 else float(special.betaincc(size, others - size + 1, rate))
+    parts: list[tuple[float, float, LossDistribution]] = []
+    if below > 0:
+        parts.append((below, WEIGHT_ROUNDING * min(1.0, tails[0] / below) + 4 * ROUND_OFF, whole))
+    for edge, first, second in zip(edges, tails, tails[1:], strict=False):
+        cut = subset_distribution(GaussianLossDistribution(2 * mu), rate * size / (edge + 1))
+        if first > second:
+            parts.append((first - second, WEIGHT_ROUNDING, cut))
+    weights, errors, laws = zip(*parts, strict=True)
+    return laws[0] if len(laws) == 1 else PublicChoice(weights, laws, errors)
