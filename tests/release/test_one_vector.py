@@ -196,13 +196,16 @@ def test_intervals_hold_and_numbers_of_a_point_are_large_together(rows):
     assert abs(np.corrcoef(*(frame["value"] for frame in frames))[0, 1]) < 0.12
 
 
-def test_a_box_under_discovered_keys_and_in_a_ledger_comes_back_as_it_was(tmp_path):
+@pytest.mark.parametrize("delta", [1e-6, 0])
+def test_a_box_in_a_ledger_comes_back_as_it_was(tmp_path, delta):
+    """Under discovered keys with a delta, under listed ones and without a limit without."""
     table = pd.DataFrame({"who": range(4_000), "g": ["u", "v"] * 2_000, "a": [0.5] * 4_000, "b": [-0.5] * 4_000})
-    asked = [tr.sum(name, bounds=(-1, 1), by="g") for name in "ab"]
+    keys = {} if delta else {"keys": ["u", "v"]}
+    asked = [tr.sum(name, bounds=(-1, 1), by="g", **keys) for name in "ab"]
 
     def opened():
         place = tmp_path / "people.ledger"
-        changes = {"privacy_unit": "who", "max_rows": 1, "budget": tr.Budget(epsilon=2, delta=1e-6)}
+        changes = {"privacy_unit": "who", "max_rows": 1, "budget": tr.Budget(epsilon=2, delta=delta)}
         return tr.Session.open(table, ledger=place, dataset="people", **changes)
 
     answers = opened().plan(asked, budget_fraction="0.5", key="march").release()
