@@ -253,7 +253,7 @@ class Comparison(ReleasedTable):
     """The difference or the ratio of answers, or of groups of an answer."""
 
 
-class CertificateData(Displayed, dict[str, Any]):
+class Certificate(Displayed, dict[str, Any]):
     """A certificate as a dictionary."""
 
     __slots__ = ("_certificate",)
@@ -376,7 +376,7 @@ class Answers:
     @property
     def certificate(self) -> dict[str, Any]:
         """The certificate as plain data; as text, it shows the sizes of its tables instead of their integers."""
-        return CertificateData(plain_data(self.certificate_data), self.certificate_data)
+        return Certificate(plain_data(self.certificate_data), self.certificate_data)
 
     def result(self, title: str | None = None, about: PublisherPart | None = None) -> ReleaseResult:
         """Return all of it as one typed document: the output of ``tightrope release --json`` and the report's data."""

@@ -85,15 +85,6 @@ def open_dataset(dataset: Dataset) -> Table:
     return table_from_stream("arrow", schema, read_columns)
 
 
-def is_json_lines(path: Path) -> bool:
-    """Return whether the name is that of a file of JSON lines.
-
-    >>> is_json_lines(Path("visits.ndjson")), is_json_lines(Path("visits.json"))
-    (True, False)
-    """
-    return path.name.lower().endswith(JSON_LINES)
-
-
 def open_json_lines(path: Path, types: Mapping[str, str]) -> Table:
     """Open a file with one JSON object in each line, in UTF-8; files whose names end in ``.gz`` are decompressed.
 
