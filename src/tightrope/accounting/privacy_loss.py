@@ -320,6 +320,11 @@ class PrivacyLoss(Displayed, Curves):
         grouped = sampling.group_directions(self.remove, self.add, checked) if checked > 1 else (self.remove, self.add)
         return replace(self._with_directions(grouped, self.neighbors), _group_size=checked, _releases=self._releases)
 
+    @property
+    def group_size(self) -> int:
+        """Number of records that change together; see ``group``."""
+        return self._group_size
+
     def _with_directions(self, directions: tuple[Composition, Composition], neighbors: Neighbors) -> PrivacyLoss:
         """Return the loss of one step with these directions, stated for the same mechanisms and group."""
         return PrivacyLoss(*directions, neighbors, _stated_for=self._stated_for, _group_size=self._group_size)

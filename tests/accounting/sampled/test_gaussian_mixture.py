@@ -18,6 +18,7 @@ from tightrope.accounting.distributions.gaussian_mixture import (
     binomial_log_weights,
     mixture_distribution,
 )
+from tightrope.accounting.filters import BasicFilter, MenuFilter
 from tightrope.accounting.neighbors import Neighbors
 from tightrope.errors import InputError
 
@@ -258,6 +259,17 @@ def test_wrong_groups_are_refused() -> None:
         step.group(1000)
     with pytest.raises(InputError, match="size"):
         step.group(0)
+
+
+def test_filters_keep_to_one_size_of_groups() -> None:
+    step = tr.gaussian(scale=4).loss.poisson_sample(0.01)
+    account = BasicFilter(epsilon=5, delta=1e-3, each=1e-6)
+    account.charge(step.group(2))
+    account.charge(tr.gaussian(scale=50).loss)
+    with pytest.raises(InputError, match="group with the same size"):
+        account.charge(step)
+    with pytest.raises(InputError, match="group with the same size"):
+        MenuFilter([step.group(2), step], steps=3)
 
 
 @pytest.mark.parametrize(

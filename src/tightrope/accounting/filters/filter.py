@@ -42,7 +42,7 @@ class LossAccount(ABC, Generic[Cost]):
     def __init__(self, neighbors: Neighbors) -> None:
         if not isinstance(neighbors, Neighbors):
             raise InputError("neighbors", neighbors, "a member of Neighbors", "such as Neighbors.ADD_REMOVE")
-        self._neighbors = neighbors
+        self._neighbors, self._group_size = neighbors, 1
         self._lock = threading.Lock()
         self._process = os.getpid()
 
@@ -90,16 +90,17 @@ class LossAccount(ABC, Generic[Cost]):
         self._relation_with(loss)
         cost = self._charge_cost(loss)
         with self._lock:
-            relation = self._relation_with(loss)
+            relation, size = self._relation_with(loss)
             reason = self._foreign_process() or self._refusal_reason(cost)
             if reason:
                 raise InsufficientBudgetError(reason)
             self._spend_cost(cost)
-            self._neighbors = relation
+            self._neighbors, self._group_size = relation, size
 
-    def _relation_with(self, loss: PrivacyLoss) -> Neighbors:
-        """Return the neighboring relation after a charge of this loss; ``InputError`` if the relations differ."""
-        return self._neighbors.with_other(require_privacy_loss("loss", loss).neighbors)
+    def _relation_with(self, loss: PrivacyLoss) -> tuple[Neighbors, int]:
+        """Return the neighboring relation and the group size after a charge; raises ``InputError`` if they differ."""
+        relation = self._neighbors.with_other(require_privacy_loss("loss", loss).neighbors)
+        return relation, self._neighbors.common_group_size(self._group_size, loss.neighbors, loss.group_size)
 
     def _foreign_process(self) -> str:
         """Return why this process cannot charge; empty if it can."""

@@ -185,9 +185,10 @@ def check_menu_losses(name: str, losses: object) -> list[PrivacyLoss]:
 
 
 def common_relation(losses: Sequence[PrivacyLoss]) -> Neighbors:
-    """Return the neighboring relation of all these losses; raises ``InputError`` if they differ."""
-    common = Neighbors.UNSPECIFIED
+    """Return the neighboring relation of all these losses; ``InputError`` if they differ, or their group sizes."""
+    common, size = Neighbors.UNSPECIFIED, 1
     for loss in losses:
+        size = common.common_group_size(size, loss.neighbors, loss.group_size)
         common = common.with_other(loss.neighbors)
     return common
 
