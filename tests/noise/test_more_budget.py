@@ -23,7 +23,7 @@ from tightrope.errors import InputError, InsufficientBudgetError
 from tightrope.noise.allocation import allocate_noise
 from tightrope.noise.least_noise import least_noise
 from tightrope.noise.program import certificate, search
-from tightrope.noise.program.steep_noise import SteepNoise
+from tightrope.noise.program.closed_form import SteepNoise
 from tightrope.noise.worst_split import CompositionGroup, NoiseSpec, SplitBounds
 from tightrope.verify.check import check_document
 from tightrope.verify.claims import CONFIRMED, worst_verdict

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from fractions import Fraction
+from functools import cache
+from typing import Any
 
 import pytest
 from flint import arb, ctx
@@ -93,7 +96,7 @@ def test_moments_and_the_profile_of_a_small_table_are_those_of_the_definition():
 
 @pytest.mark.parametrize(
     ("releases", "sensitivity", "delta", "cost"),
-    [(10, 1, "1e-6", "squared"), (3, 2, "1e-4", "absolute"), (5, 1, "0", "squared"), (450, 1, "1e-6", "squared")],
+    [(6, 1, "1e-6", "squared"), (3, 2, "1e-4", "absolute"), (5, 1, "0", "squared"), (450, 2, "1e-6", "squared")],
 )
 def test_the_lower_bound_of_several_answers_is_recomputed(releases, sensitivity, delta, cost):
     noise = tr.least_noise(
@@ -112,8 +115,77 @@ def test_the_lower_bound_of_several_answers_is_recomputed(releases, sensitivity,
 
 
 def test_tails_raised_by_a_millionth_are_not_confirmed():
-    noise = tr.least_noise(tr.Budget(epsilon=1, delta="1e-6"), releases=10, cost="squared").certificate
+    noise = tr.least_noise(tr.Budget(epsilon=1, delta="1e-6"), releases=6, cost="squared").certificate
     for place in range(3):
         data = json.loads(to_json_text(noise.to_document()))
         data["argument"]["numbers"]["centre"][place] *= 1 + 1e-6
         assert [claim.verdict for claim in _cost_bound_claims(data)][-1] == NOT_CONFIRMED
+
+
+@cache
+def scored(releases: int, cost: str = "squared") -> str:
+    """A certificate whose lower bound follows from the sum of scores."""
+    found = tr.least_noise(tr.Budget(epsilon=1, delta="1e-6"), releases=releases, cost=cost).certificate
+    return to_json_text(found.to_document())
+
+
+@pytest.mark.parametrize(("releases", "cost"), [(10, "squared"), (10, "absolute"), (50, "squared"), (100, "squared")])
+def test_the_lower_bound_by_scores_is_recomputed(releases, cost):
+    text = scored(releases, cost)
+    checked = {claim.name: claim.verdict for claim in _cost_bound_claims(json.loads(text))}
+    assert checked == {"argument.numbers: its points are promised": CONFIRMED, "lower": CONFIRMED}
+    raised = json.loads(text)
+    raised["lower"] *= 1.01
+    assert [claim.verdict for claim in _cost_bound_claims(raised)][-1] == NOT_CONFIRMED
+
+
+def test_the_whole_certificate_by_scores_is_confirmed():
+    claims = check_document(scored(10))
+    assert worst_verdict(claims) == CONFIRMED, [claim for claim in claims if claim.verdict in (NOT_CONFIRMED, REFUTED)]
+
+
+def _change(place: str, change: Callable[[Any], Any]) -> Callable[[dict[str, Any]], None]:
+    def alter(numbers: dict[str, Any]) -> None:
+        numbers[place] = change(numbers[place])
+
+    return alter
+
+
+PLANTED: dict[str, Callable[[dict[str, Any]], None]] = {
+    "a lower limit": _change("limit", lambda limit: limit * 0.97),
+    "a higher limit": _change("limit", lambda limit: limit * 1.01),
+    "lower caps": _change("caps", lambda caps: [cap * 0.9 for cap in caps]),
+    "a cap of none": _change("caps", lambda caps: [0.0, *caps[1:]]),
+    "no cells": _change("caps", lambda caps: []),
+    "a later threshold": _change("threshold", lambda threshold: threshold + 4),
+    "a threshold of 0": _change("threshold", lambda threshold: 0),
+    "more answers": _change("count", lambda count: count + 1),
+    "fewer answers": _change("count", lambda count: count - 1),
+    "a weight that is not concave": _change("values", lambda values: [*values[:20], values[20] * 1.01, *values[21:]]),
+    "a larger weight": _change("values", lambda values: [value / 1.02 for value in values]),
+    "levels beyond one half": _change("levels", lambda levels: [*levels[:-1], 0.6]),
+    "levels out of order": _change("levels", lambda levels: [levels[1], levels[0], *levels[2:]]),
+    "another cell": _change("edges", lambda edges: [edges[0] + 3, *edges[1:]]),
+    "cells that end early": _change("edges", lambda edges: [*edges[:-1], edges[-1] - 1]),
+    "a lower line": _change("rows", lambda rows: [rows[0], [rows[1][0], rows[1][1] * 0.99, rows[1][2]], *rows[2:]]),
+    "steeper tails": _change("rows", lambda rows: [[2 * kappa, base, slope] for kappa, base, slope in rows]),
+    "no tails": _change("rows", lambda rows: []),
+    "a negative row": _change("rows", lambda rows: [[-rows[0][0], *rows[0][1:]], *rows[1:]]),
+    "no price": _change("price", lambda price: 0.0),
+    "a higher price": _change("price", lambda price: price * 1.3),
+    "two points": _change("points", lambda points: points * 2),
+}
+
+
+@pytest.mark.parametrize("name", PLANTED)
+def test_a_planted_error_in_the_scores_is_not_confirmed(name, monkeypatch):
+    monkeypatch.setattr("tightrope.verify.noises.MAX_BOXES", 1000)  # the honest proof needs fewer
+    data = json.loads(scored(10))
+    PLANTED[name](data["argument"]["numbers"])
+    assert [claim.verdict for claim in _cost_bound_claims(data)][-1] == NOT_CONFIRMED
+
+
+def test_points_that_were_not_promised_are_refuted():
+    data = json.loads(scored(10))
+    data["argument"]["numbers"]["points"] = [[1.0, 1e-9]]
+    assert REFUTED in [claim.verdict for claim in _cost_bound_claims(data)]

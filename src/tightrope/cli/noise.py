@@ -28,8 +28,9 @@ from tightrope.documents.numbers import DOWN, UP, fixed_text, significant_text, 
 from tightrope.errors import InputError
 from tightrope.mechanisms.discrete.noise_table import NoiseTable
 from tightrope.noise.compare import compare
-from tightrope.noise.composed.composed_bound import ComposedBound, ComposedProof
+from tightrope.noise.composed.composed_bound import ComposedBound
 from tightrope.noise.composed.composed_noise import composed_noise
+from tightrope.noise.composed.score_bound import ComposedProof
 from tightrope.noise.program.certificate import CostBound
 from tightrope.noise.program.request import ErrorCost as Expense
 from tightrope.noise.program.request import PrivacyTarget

@@ -13,13 +13,14 @@ import numpy as np
 
 from tightrope.documents.budget import STATE_POINTS, Budget, Guarantee, Tradeoff
 from tightrope.documents.noise import Argument, NoiseCertificate
-from tightrope.errors import InputError, PrecisionError
+from tightrope.errors import InputError, InsufficientBudgetError, PrecisionError
 from tightrope.mechanisms.discrete.integer_mechanism import IntegerMechanism
 from tightrope.mechanisms.discrete.integer_tables import optimal_table
 from tightrope.mechanisms.discrete.integer_weights import LARGEST_STEP, ONE, PlateauTail
 from tightrope.mechanisms.discrete.noise_table import NoiseTable, build_noise_table
-from tightrope.noise.composed.composed_bound import ComposedBound, ComposedProof
+from tightrope.noise.composed.composed_bound import ComposedBound
 from tightrope.noise.composed.composed_noise import composed_noise
+from tightrope.noise.composed.score_bound import ComposedProof
 from tightrope.noise.program.certificate import (
     CertificateBuilder,
     CertifiedMechanism,
@@ -115,15 +116,20 @@ def least_noise(
 def composed_limit(
     budget: Budget, *, releases: int, sensitivity: int = 1, cost: str | Callable[[float], float] = "squared"
 ) -> float:
-    """Return a lower bound, rounded down, on the cost of any noise for each of several releases (``composed_bound``).
+    """Return a lower bound, rounded down, on the cost of any noise for each of several releases (``score_bound``).
 
-    >>> 106.3 < composed_limit(Budget(epsilon=1, delta=1e-6), releases=10) < 158.6  # that much is reached
+    >>> 140 < composed_limit(Budget(epsilon=1, delta=1e-6), releases=10) < 158.6  # that much is reached
     True
     """
     bound = CostBound(
         PrivacyTarget.from_budget(budget), check_integer("sensitivity", sensitivity), ErrorCost.from_argument(cost)
     )
-    return ComposedBound(bound, check_integer("releases", releases)).lower_bound
+    counted = ComposedBound(bound, check_integer("releases", releases))
+    try:
+        found = composed_noise(budget, releases=releases, sensitivity=sensitivity, cost=cost)
+    except InsufficientBudgetError:
+        return counted.lower_bound
+    return ComposedProof(counted).bound_and_argument(found.table)[0]
 
 
 # The least integer noise of sensitivity 1 for any symmetric trade-off function f (theory §4.1).

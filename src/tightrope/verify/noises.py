@@ -32,6 +32,10 @@ POWERS = {"absolute": 1, "squared": 2}
 FAINT_TAIL = 2.0**-200
 MAX_COUNTED, MAX_COUNTED_CELLS = 1000, 1 << 17
 """For more answers that are counted together, or more tails, the lower bound is not computed."""
+MAX_SCORES, MAX_BOXES = 30, 3000
+"""For more scores, or after more boxes of drops, the lower bound is not computed."""
+FLOAT_ERROR = 2.0**-40
+"""Floats are moved by this fraction to the safe side."""
 
 
 def noise_claims(data: dict[str, Any]) -> list[Claim]:
@@ -144,12 +148,13 @@ def _cost_bound_claims(data: dict[str, Any]) -> Iterator[Claim]:
         yield unchecked_claim("lower, gap", f"proven by {argument['kind']}; not recomputed for real-valued noise")
         return
     if data["releases"] != 1:
-        if "centre" not in numbers:
+        part = next((part for part in BOUNDS_BY_PART if part in numbers), None)
+        if part is None:
             yield unchecked_claim("lower, gap", "the argument is not recomputed for several answers")
             return
         points = {(epsilon, delta) for epsilon, delta in numbers["points"]}
         yield equality_claim("argument.numbers: its points are promised", points <= promised, True)
-        bound = _counted_lower_bound(numbers, power, round(data["sensitivity"]), data["releases"])
+        bound = BOUNDS_BY_PART[part](numbers, power, round(data["sensitivity"]), data["releases"])
     elif argument["kind"] == "dual":
         points = {(one["epsilon"], one["delta"]) for one in numbers["multipliers"]}
         yield equality_claim("argument.numbers: its points are promised", points <= promised, True)
@@ -258,3 +263,173 @@ def _excludes_tails(p: Any, q: Any, points: list[tuple[float, float]], count: in
         if any(at_least - growth * at_most >= delta > 0 for growth, delta in growths):
             return True
     return False
+
+
+# Several answers by scores (docs/proofs/composed-noise.md). The levels c = (P(X ≥ w) + P(X ≥ w + 1))/2 have drops d =
+# P(X ≥ w) − P(X ≥ w + 1); the measure dc/μ, μ linear between the levels listed, has cells with the mean levels c_j and
+# mean drops D_j. An answer scores j or more with probability c_j + D_j/2, −j or less with c_j − D_j/2, or the reverse.
+
+
+def _score_lower_bound(numbers: dict[str, Any], power: int, sensitivity: int, releases: int) -> Any:
+    """Return the lower bound for several answers from a limit to ∫ d/μ; −1 if a part of the argument is wrong."""
+    levels, values, edges, caps = (numbers[name] for name in ("levels", "values", "edges", "caps"))
+    count, rows = numbers["count"], numbers["rows"]
+    is_counted = sensitivity == 1 and 1 <= count <= min(releases, MAX_COUNTED) and _has_cells(numbers)
+    if not (is_counted and 0 < len(rows) <= MAX_COUNTED_CELLS and _is_concave(levels, values)):
+        return arb(-1)
+    segments = [_segment_integrals(*ends) for ends in pairwise(zip(levels, values, strict=True))]
+    cells = [segments[start:end] for start, end in pairwise(edges)][::-1]
+    weights = [sum((plain for plain, _ in cell), arb(0)) for cell in cells]
+    means = [sum((first for _, first in cell), arb(0)) / weight for cell, weight in zip(cells, weights, strict=True)]
+    if not all(
+        _is_cap(exact_interval(cap), mean, numbers["points"], count) for cap, mean in zip(caps, means, strict=True)
+    ):
+        return arb(-1)
+    if not _ScoredDrops(numbers, weights, means).all_excluded():
+        return arb(-1)
+    total = exact_interval(numbers["limit"]) + 2 * sum((first for _, first in segments[: edges[0]]), arb(0))
+    return _tail_program_bound(rows, exact_interval(numbers["price"]), total, power, levels, values)
+
+
+BOUNDS_BY_PART: dict[str, Callable[..., Any]] = {
+    "centre": _counted_lower_bound,
+    "caps": _score_lower_bound,
+}
+
+
+def _has_cells(numbers: dict[str, Any]) -> bool:
+    """Return whether the cells are between levels that are listed, up to ½, with a cap each, for one point."""
+    edges, cell_count = numbers["edges"], len(numbers["caps"])
+    is_scored = 1 <= cell_count <= MAX_SCORES and 1 <= numbers["threshold"] <= numbers["count"] * cell_count
+    is_scored = is_scored and len(numbers["points"]) == 1 and numbers["limit"] > 0 < numbers["price"]
+    if not (is_scored and len(edges) == cell_count + 1 and len(numbers["levels"]) == len(numbers["values"])):
+        return False
+    return edges[0] > 0 and edges[-1] == len(numbers["levels"]) - 1 and all(a < b for a, b in pairwise(edges))
+
+
+def _is_concave(levels: list[float], values: list[float]) -> bool:
+    """Return whether μ is positive, concave and non-decreasing for levels from 0 to ½."""
+    if not (len(levels) > 1 and levels[0] == 0 and levels[-1] == 0.5 and all(a < b for a, b in pairwise(levels))):
+        return False
+    points = [(Fraction(level), Fraction(value)) for level, value in zip(levels, values, strict=True)]
+    slopes = [(v - u) / (b - a) for (a, u), (b, v) in pairwise(points)]
+    return values[0] > 0 and slopes[-1] >= 0 and all(a >= b for a, b in pairwise(slopes))
+
+
+def _segment_integrals(start: tuple[float, float], end: tuple[float, float]) -> tuple[Any, Any]:
+    """Return ∫ dc/μ and ∫ c dc/μ between two levels, where μ is linear."""
+    (a, u), (b, v) = (tuple(map(exact_interval, one)) for one in (start, end))
+    if start[1] == end[1]:
+        return (b - a) / u, (b - a) * (a + b) / (2 * u)
+    slope = (v - u) / (b - a)
+    plain = (v / u).log() / slope
+    return plain, (b - a - (u - a * slope) * plain) / slope
+
+
+def _is_cap(cap: Any, mean: Any, points: list[tuple[float, float]], count: int) -> bool:
+    """Return whether no mean drop at this mean level is larger: P(X ≥ w + 1) ≥ 0, or by counts of answers."""
+    return bool(cap >= 2 * mean) or _excludes_tails(mean + cap / 2, mean - cap / 2, points, count)
+
+
+class _ScoredDrops:
+    """Mean drops of cells with a weighted total of at least the limit: all of them break the point (ε, δ).
+
+    If an answer can choose its drops anew, knowing the sum T so far, the least value of P(T ≥ t) − e^ε P(T ≤ −t)
+    follows step by step from the end: each step is linear in the drops. A box of drops is excluded if this is at least
+    δ, otherwise halved. Values are at most 1 + e^ε; no step increases errors, and its own is below ``step_error``.
+    """
+
+    def __init__(self, numbers: dict[str, Any], weights: list[Any], means: list[Any]) -> None:
+        (self.epsilon, self.delta), self.limit = numbers["points"][0], numbers["limit"]
+        self.count, self.threshold, self.caps = numbers["count"], numbers["threshold"], list(numbers["caps"])
+        self.weights = [float(weight) * (1 + FLOAT_ERROR) for weight in weights]
+        self.means = [(float(mean) * (1 - FLOAT_ERROR), float(mean) * (1 + FLOAT_ERROR)) for mean in means]
+        self.gamma = float(exact_interval(self.epsilon).exp()) * (1 + FLOAT_ERROR)
+        self.reach = int(min(self.count * len(means), 4 * self.threshold // 3 + 1))
+        step_error = 2.0**-47 * (len(means) + 4) * (1 + self.gamma) * (1 + self.limit / min(self.weights))
+        self.allowed = self.delta * (1 + FLOAT_ERROR) + self.count * step_error
+
+    def all_excluded(self) -> bool:
+        """Return whether all boxes are excluded, within the limit of time and a number of boxes."""
+        boxes, examined = [([0.0] * len(self.caps), self.caps)], 0
+        while boxes and examined < MAX_BOXES:
+            low, high = boxes.pop()
+            slack = sum(w * x for w, x in zip(self.weights, high, strict=True)) * (1 + FLOAT_ERROR) - self.limit
+            if slack < 0:
+                continue
+            least = [
+                x * (1 - FLOAT_ERROR) - slack / w * (1 + FLOAT_ERROR) for w, x in zip(self.weights, high, strict=True)
+            ]
+            low, examined = [max(x, y) for x, y in zip(low, least, strict=True)], examined + 1
+            if self._least_value(low, high) >= self.allowed:
+                continue
+            middle = (len(low) - 1) / 2
+            sides = [
+                w * (y - x) * (1 + 2 * abs(j - middle))
+                for j, (w, x, y) in enumerate(zip(self.weights, low, high, strict=True))
+            ]
+            j = sides.index(max(sides))
+            cut = (low[j] + high[j]) / 2
+            boxes += [(low, [*high[:j], cut, *high[j + 1 :]]), ([*low[:j], cut, *low[j + 1 :]], high)]
+        return not boxes
+
+    def _least_value(self, low: list[float], high: list[float]) -> float:
+        """Return nearly the least P(T ≥ t) − e^ε P(T ≤ −t) of drops in the box that are chosen step by step."""
+        sums = range(-self.reach, self.reach + 1)
+        values: list[float] = [
+            1.0 if s >= self.threshold else -self.gamma if s <= -self.threshold else 0.0 for s in sums
+        ]
+        rest = max(0.0, self.limit - sum(w * x for w, x in zip(self.weights, low, strict=True)))
+        cells = [
+            (j, *mean, weight, x, weight * (y - x))
+            for j, (mean, weight, x, y) in enumerate(zip(self.means, self.weights, low, high, strict=True))
+        ]
+        for _ in range(self.count):
+            require_time_left()
+            padded = [-self.gamma] * len(cells) + values + [values[-1]] * len(cells)
+            rises = [b - a for a, b in pairwise(padded)]
+            best, values = -self.gamma, []
+            for place in range(len(cells), len(padded) - len(cells)):
+                best = max(best, padded[place] + self._step_change(rises, place, cells, rest))
+                values.append(best)
+        return values[self.reach]
+
+    def _step_change(self, rises: list[float], place: int, cells: list[Any], rest: float) -> float:
+        """Return the least expected change of the value by one answer."""
+        change: float = 0.0
+        prices: list[tuple[float, float]] = []
+        for j, least_mean, largest_mean, weight, drop, room in cells:
+            up, down = rises[place + j], rises[place - j - 1]
+            bend, slope = up - down, (up + down) / 2
+            change += (least_mean if bend > 0 else largest_mean) * bend + drop * slope
+            prices.append((slope / weight, room))
+        for price, room in sorted(prices):
+            if rest <= 0:
+                break
+            change += price * min(rest, room)
+            rest -= room
+        return change
+
+
+def _tail_program_bound(
+    rows: list[list[float]], price: Any, total: Any, power: int, levels: list[float], values: list[float]
+) -> Any:
+    """Return a lower bound on 2 Σ (x^p − (x−1)^p) h_x if Σ (h_x − h_(x+2))²/(4μ((h_x + h_(x+1) + h_(x+2))/3)) ≤ total.
+
+    A row (k, a, b), with a + b c ≥ μ(c), says that the term of x is at least (2 k drop − k² (a + b level))/4.
+    """
+    knots = [(exact_interval(level), exact_interval(value)) for level, value in zip(levels, values, strict=True)]
+    slopes = [arb(2 * (x**power - (x - 1) ** power)) for x in range(1, len(rows) + 3)]
+    slopes, bound = [arb(0), *slopes], -price * total
+    for x, row in enumerate(rows):
+        require_time_left()
+        kappa, base, slope = map(exact_interval, row)
+        if not (kappa >= 0 and all(base + slope * level >= value for level, value in knots)):
+            return arb(-1)
+        square = price * kappa * kappa / 4
+        bound -= square * base
+        slopes[x] += price * kappa / 2 - square * slope / 3
+        slopes[x + 1] -= square * slope / 3
+        slopes[x + 2] -= price * kappa / 2 + square * slope / 3
+    bound, slopes[1] = bound + slopes[0], slopes[1] - slopes[0]  # h_0 = 1 − h_1
+    return bound + sum((slope.lower() for slope in slopes[1:] if not slope >= 0), arb(0)) / 2

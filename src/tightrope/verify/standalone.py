@@ -41,6 +41,7 @@ BY_PART = (
     "ANSWER_CLAIMS_BY_PART",
     "CLAIMS_BY_OUTPUT_PART",
     "JOINT_NOISE",
+    "BOUNDS_BY_PART",
 )
 """Tables by the kind of a document, and by the mechanism of a step, a rare field or a part of a certificate."""
 
@@ -152,6 +153,8 @@ def standalone_text(document: str | None = None) -> str:
     mechanisms = certificate.get("mechanisms", ())
     rare_fields = {field for field in ("disjoint", "box") if any(one.get(field) is not None for one in mechanisms)}
     rare_fields |= {"marginals", "common_part"} & set(certificate)
+    if kind == "noise certificate":
+        rare_fields |= set(data["argument"]["numbers"])
     parts = frozenset({"gaussian", *(step["mechanism"] for step in steps), *rare_fields})
     return NeededParts(kind, parts).keep_in(whole)
 

@@ -47,17 +47,18 @@ def divergence(count, rate, other, gamma):
 
 
 def test_ten_answers_at_the_usual_budget():
-    """The average of ten answers gives 18.4; counting beyond two thresholds, two thirds of the best known cost."""
+    """The average of ten answers gives 18.4; counting beyond two thresholds, 106.39; the sum of scores, 142.36."""
+    assert 106.39 < bound(USUAL, 10).lower_bound < 106.40
     found = tr.least_noise(USUAL, releases=10, cost="squared").certificate
-    assert 106.39 < found.lower < 106.40
+    assert 142.36 < found.lower < 142.37
     assert 158.59 < found.upper < 158.61
     assert found.argument.kind == "theorem"
     assert found.argument.numbers["count"] == 10
 
 
-@pytest.mark.parametrize(("releases", "least"), [(2, 0.98), (3, 0.92), (10, 0.67), (50, 0.67), (1000, 0.66)])
+@pytest.mark.parametrize(("releases", "least"), [(2, 0.98), (3, 0.92), (10, 0.89), (50, 0.92), (1000, 0.91)])
 def test_the_gap_is_stated(releases, least):
-    """Variance: 1.4 % at two releases, a factor 1.5 from ten to a thousand."""
+    """Variance: 1.4 % at two releases, 8 to 12 % from ten to a thousand."""
     found = tr.least_noise(USUAL, releases=releases, cost="squared").certificate
     assert least <= found.lower / found.upper <= 1
 

@@ -1,4 +1,9 @@
-"""Lower bounds on the cost of noise for several releases, from the numbers of answers beyond two thresholds."""
+"""Tests that the noise of several releases must withstand, and the bounds that follow from counts.
+
+1. Counts of answers beyond two thresholds: lower bounds on the tails, and on the cost (``ComposedBound``).
+2. Sums of integer scores: an upper limit to a weighted mean of the drops (``ScoreTest``).
+3. How far drops may be scaled up (``largest_scale``, ``level_cap``).
+"""
 
 from __future__ import annotations
 
@@ -8,19 +13,21 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import chain, zip_longest
+from typing import Self
 
 import numpy as np
+import scipy
 
-from tightrope.documents.noise import Argument, NoiseCertificate
+from tightrope.documents.noise import Argument
 from tightrope.mechanisms.discrete.integer_weights import ONE
-from tightrope.mechanisms.discrete.noise_table import NoiseTable
-from tightrope.noise.program.certificate import CertificateBuilder, CostBound, certified_cost, table_certificate
+from tightrope.noise.composed.composed_curve import Indices
+from tightrope.noise.program.certificate import CostBound
 from tightrope.noise.program.closed_form import cost_from_tails, round_down
 from tightrope.numerics.arrays import Floats
 from tightrope.numerics.root_finding import find_crossing
 from tightrope.numerics.rounding import ROUND_OFF
 
-# Lower bounds on the tails of the noise of k releases: counts of answers beyond thresholds must be private.
+# 1. Lower bounds on the tails of the noise of k releases: counts of answers beyond thresholds must be private.
 #
 # Let H = P(X ≥ x) and H' = P(X ≥ x + Δ). Of k answers that a person may change by −Δ, let T be the number that are at
 # least x less the number that are at most −x − Δ: a sum of k steps +1, 0, −1 with probabilities H, 1 − H − H', H' for
@@ -195,16 +202,217 @@ class ComposedBound:
         return Argument("theorem", COUNTED, numbers)
 
 
-@dataclass(frozen=True)
-class ComposedProof(CertificateBuilder):
-    """Builds the certificate of noise for several releases under one budget."""
+# 2. Sums of integer scores, and the limit that they set to the drops of every noise.
+#
+# Let c(w) = (P(X ≥ w) + P(X ≥ w + 1))/2 and the *drop* d = P(X ≥ w) − P(X ≥ w + 1), with ties split at random. An
+# answer scores j or more, for the level c drawn at random from cell j, with probability c_j + D_j/2, and −j or less
+# with c_j − D_j/2; for the neighboring table it is the reverse. Here c_j is the mean level, and D_j the mean drop, of
+# the cell. If the k answers meet (ε, δ), the sum T of the scores has P(T ≥ t) − e^ε P(T ≤ −t) ≤ δ, and the left side
+# increases in every D_j. Branch and bound proves that no drops with Σ λ_j D_j ≥ L have this property.
+#
+# **Rounding.** Values of the recursion are at most 1 + e^ε in absolute value, each step is monotone and does not
+# increase errors, and its own is below ``_ScoreRecursion.step_error``.
 
-    bound: ComposedBound
+MAX_BOXES = 900
+"""No more boxes of drops are examined."""
+MAX_STATES = 2_000_000
+"""No more sums are examined, over all steps and boxes."""
+REACH_FACTOR = 4 / 3
+"""Sums beyond the threshold by this factor are not distinguished."""
 
-    def build_certificate(self, table: NoiseTable) -> NoiseCertificate:
-        single_bound = self.bound.single_bound
-        upper = certified_cost(table, single_bound.cost)
-        bound_and_argument = (self.bound.lower_bound, self.bound.bound_argument)
-        return table_certificate(
-            table, single_bound, bound_and_argument, upper, "unimodal", releases=self.bound.releases
-        )
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ScoreTest:
+    """The test of ``count`` releases at (ε, δ) by the sum of scores from −m to m at a threshold.
+
+    ``levels`` are lower and upper bounds on the mean levels of the cells, ``weights`` are λ_j, and ``caps`` upper
+    bounds on the drops.
+    """
+
+    point: tuple[float, float]
+    count: int
+    threshold: int
+    levels: tuple[Floats, Floats]
+    weights: Floats
+    caps: Floats
+
+    @property
+    def reach(self) -> int:
+        """Sums beyond this are not distinguished."""
+        return min(self.count * len(self.weights), math.ceil(REACH_FACTOR * self.threshold))
+
+    @property
+    def max_boxes(self) -> int:
+        """The number of boxes that may be examined."""
+        return max(1, min(MAX_BOXES, MAX_STATES // (self.count * (2 * self.reach + 1))))
+
+    def excludes(self, limit: float) -> bool:
+        """Return whether it is proven that no noise has Σ λ_j D_j ≥ ``limit``."""
+        recursion = _ScoreRecursion.from_test(self)
+        boxes = _DropBoxes(np.zeros((1, len(self.weights))), self.caps[None, :])
+        examined = 0
+        while True:
+            boxes = boxes.with_total(self.weights, limit)
+            examined += len(boxes.low)
+            if examined > self.max_boxes:
+                return False
+            if len(boxes.low) == 0:
+                return True
+            boxes = boxes.selected(~recursion.proves(boxes, limit)).halves(self.weights)
+
+    def least_excluded(self, reached: float, steps: tuple[float, ...]) -> float:
+        """Return the first of ``reached`` times each step that is excluded; infinity if none is."""
+        return next((reached * step for step in steps if self.excludes(reached * step)), math.inf)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _DropBoxes:
+    """Boxes of drops: a row of lower and one of upper ends for each box."""
+
+    low: Floats
+    high: Floats
+
+    def with_total(self, weights: Floats, limit: float) -> _DropBoxes:
+        """Return the parts of the boxes where Σ λ_j D_j can reach the limit."""
+        slack = self.high @ weights * (1 + 64 * ROUND_OFF) - limit * (1 - 64 * ROUND_OFF)
+        least = self.high * (1 - 4 * ROUND_OFF) - np.maximum(slack, 0.0)[:, None] / weights * (1 + 64 * ROUND_OFF)
+        return _DropBoxes(np.maximum(self.low, least), self.high).selected(slack >= 0)
+
+    def selected(self, chosen: np.ndarray) -> _DropBoxes:
+        """Return the chosen boxes."""
+        return _DropBoxes(self.low[chosen], self.high[chosen])
+
+    def halves(self, weights: Floats) -> _DropBoxes:
+        """Return both halves of each box, cut at a weighted side that matters most: outer levels count more."""
+        levels = np.arange(len(weights))
+        importance = weights * (1 + 2 * np.abs(levels - levels.mean()))
+        rows = np.arange(len(self.low))
+        widest = np.argmax(importance * (self.high - self.low), axis=1)
+        middle = (self.low[rows, widest] + self.high[rows, widest]) / 2
+        upper_ends, lower_ends = self.high.copy(), self.low.copy()
+        upper_ends[rows, widest] = lower_ends[rows, widest] = middle
+        return _DropBoxes(np.vstack([self.low, lower_ends]), np.vstack([upper_ends, self.high]))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _ScoreRecursion:
+    """Lower bounds on P(T ≥ t) − e^ε P(T ≤ −t) if the drops of every step are chosen, knowing the sum so far."""
+
+    test: ScoreTest
+    gamma: float
+
+    @classmethod
+    def from_test(cls, test: ScoreTest) -> Self:
+        return cls(test, math.exp(test.point[0]) * (1 + 8 * ROUND_OFF))
+
+    def step_error(self, limit: float) -> float:
+        """Return an upper bound on the rounding error of one step."""
+        score_count, least_weight = len(self.test.weights), float(self.test.weights.min())
+        return 64 * (score_count + 4) * ROUND_OFF * (1 + self.gamma) * (1 + limit / least_weight)
+
+    def proves(self, boxes: _DropBoxes, limit: float) -> np.ndarray:
+        """Return for each box whether none of its drops with Σ λ_j D_j ≥ ``limit`` meet the point."""
+        test = self.test
+        sums = np.arange(-test.reach, test.reach + 1)
+        values = np.where(sums >= test.threshold, 1.0, 0.0) - self.gamma * (sums <= -test.threshold)
+        values = np.broadcast_to(values, (len(boxes.low), len(sums)))
+        rest = np.maximum(0.0, limit - boxes.low @ test.weights)
+        for _ in range(test.count):
+            values = self._values_before(values, boxes, rest)
+        allowed = test.point[1] * (1 + 8 * ROUND_OFF) + test.count * self.step_error(limit)
+        return np.asarray(values[:, test.reach] >= allowed)
+
+    def _values_before(self, values: Floats, boxes: _DropBoxes, rest: Floats) -> Floats:
+        """Return the values before one more answer, from those after it."""
+        test, length, score_count = self.test, values.shape[1], len(self.test.weights)
+        low_levels, high_levels = test.levels
+        padded = np.empty((len(values), length + 2 * score_count))
+        padded[:, :score_count] = -self.gamma
+        padded[:, score_count : score_count + length] = values
+        padded[:, score_count + length :] = values[:, -1:]
+        rises = np.lib.stride_tricks.sliding_window_view(np.diff(padded, axis=1), length, axis=1)
+        upward, downward = rises[:, score_count:], rises[:, score_count - 1 :: -1]
+        bends, slopes = upward - downward, (upward + downward) / 2
+        before = values + np.einsum("j,bjn->bn", low_levels, bends)
+        before -= np.einsum("j,bjn->bn", high_levels - low_levels, np.maximum(-bends, 0.0))
+        before += np.einsum("bj,bjn->bn", boxes.low, slopes)
+        # The drops that lose the least value for each unit of the total that is still missing come first.
+        prices = slopes / test.weights[:, None]
+        order = np.argsort(prices, axis=1)
+        room = (test.weights * (boxes.high - boxes.low))[np.arange(len(values))[:, None, None], order]
+        left = rest[:, None, None] - np.cumsum(room, axis=1) + room
+        before += (np.clip(left, 0.0, room) * np.take_along_axis(prices, order, 1)).sum(axis=1)
+        return np.maximum.accumulate(before, axis=1)
+
+
+# 3. How far drops may be scaled up, in floats. Only the caps have to be proven, by counts.
+
+DROP_TOLERANCE = 1e-9
+"""Tolerance of the logarithm of the largest scale."""
+SCALE_LOGARITHMS = (-14.0, 7.0)
+"""The range of this logarithm."""
+CAP_TOLERANCE = 1e-6
+"""Relative tolerance of caps."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _ScoreSums:
+    """The probabilities of the sum of ``count`` scores from −m to m, in floats."""
+
+    probabilities: Floats
+    middle: int
+
+    @classmethod
+    def from_drops(cls, levels: Floats, drops: Floats, count: int) -> Self:
+        up, down = levels + drops / 2, np.maximum(levels - drops / 2, 0.0)
+        rise, fall = up - np.append(up[1:], 0.0), down - np.append(down[1:], 0.0)
+        step = np.concatenate([fall[::-1], [1 - up[0] - down[0]], rise])
+        length = count * (len(step) - 1) + 1
+        size = scipy.fft.next_fast_len(length, real=True)
+        power = scipy.fft.irfft(scipy.fft.rfft(step, size) ** count, size)[:length]
+        return cls(np.maximum(power, 0.0), count * len(levels))
+
+    def margins(self, gamma: float) -> Floats:
+        """Return P(T ≥ t) − γ P(T ≤ −t) for t = 1, 2, …"""
+        at_least = np.cumsum(self.probabilities[: self.middle : -1])[::-1]
+        at_most = np.cumsum(self.probabilities[: self.middle])[::-1]
+        return np.asarray(at_least - gamma * at_most)
+
+    def probabilities_at(self, sums: Indices) -> Floats:
+        """Return the probabilities of these sums."""
+        places = sums + self.middle
+        is_inside = (places >= 0) & (places < len(self.probabilities))
+        return np.where(is_inside, self.probabilities[np.where(is_inside, places, 0)], 0.0)
+
+
+def largest_scale(levels: Floats, drops: Floats, point: tuple[float, float], count: int) -> tuple[float, int]:
+    """Return the scale at which the drops break the point, and the threshold where they do so."""
+    gamma, delta = math.exp(point[0]), point[1]
+
+    def margins_at(log_scale: float) -> Floats:
+        scaled = np.minimum(math.exp(log_scale) * drops, 2 * levels)
+        return _ScoreSums.from_drops(levels, scaled, count).margins(gamma)
+
+    log_scale = find_crossing(
+        lambda size: delta - float(margins_at(size).max()), *SCALE_LOGARITHMS, side="passes", within=DROP_TOLERANCE
+    )
+    return math.exp(log_scale), 1 + int(np.argmax(margins_at(log_scale)))
+
+
+def threshold_slopes(levels: Floats, drops: Floats, gamma: float, count: int, threshold: int) -> Floats:
+    """Return how fast P(T ≥ t) − γ P(T ≤ −t) grows with the drop of each cell."""
+    others = _ScoreSums.from_drops(levels, np.minimum(drops, 2 * levels), count - 1)
+    scores: Indices = np.arange(1, len(levels) + 1)
+    above = others.probabilities_at(threshold - scores) + others.probabilities_at(threshold + scores - 1)
+    below = others.probabilities_at(scores - threshold) + others.probabilities_at(1 - scores - threshold)
+    return np.asarray((above + gamma * below) * count / 2)
+
+
+def level_cap(low: float, high: float, point: tuple[float, float], count: int) -> float:
+    """Return an upper bound on the mean drop at a mean level between ``low`` and ``high``."""
+    counted = CountedTails((point,), count)
+
+    def shortfall(drop: float) -> float:
+        return counted.shortfall(low + drop / 2, max(high - drop / 2, 0.0))
+
+    return find_crossing(shortfall, 0.0, 2 * high, side="passes", relative=CAP_TOLERANCE)

@@ -18,11 +18,10 @@ from tightrope.documents.document import TablePart
 from tightrope.documents.noise import NOISES, Argument, NoiseCertificate
 from tightrope.mechanisms.discrete.noise_table import NoiseTable
 from tightrope.mechanisms.mechanism import Mechanism
-from tightrope.noise.program.closed_form import cost_from_tails, least_noise_tails, round_up
+from tightrope.noise.program.closed_form import SteepNoise, cost_from_tails, least_noise_tails, round_up
 from tightrope.noise.program.dual import Costs, DualMultiplier, proven_least_cost
 from tightrope.noise.program.request import DOUBLINGS, MAX_GROWTH, ErrorCost, PrivacyTarget, Shape
 from tightrope.noise.program.search import least_table, proving_multipliers, steep_noise
-from tightrope.noise.program.steep_noise import SteepNoise
 from tightrope.numerics.arrays import Floats
 from tightrope.randomness.alias_sampler import TOTAL
 

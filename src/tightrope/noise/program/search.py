@@ -10,6 +10,7 @@ import numpy as np
 from tightrope.errors import InputError, PrecisionError
 from tightrope.mechanisms.discrete.integer_tables import staircase_table
 from tightrope.mechanisms.discrete.noise_table import NoiseTable
+from tightrope.noise.program.closed_form import MOST_STAIRS, MOST_STEEP_CELLS, STEEP, SteepNoise, approximate_cost
 from tightrope.noise.program.dual import Costs, DualMultiplier, improve_dual_multipliers, proven_least_cost
 from tightrope.noise.program.linear_program import (
     NoiseProgram,
@@ -19,7 +20,6 @@ from tightrope.noise.program.linear_program import (
 )
 from tightrope.noise.program.repair import MOST_PROGRAM_CELLS, ReferenceWeights, TableRepair, repair_mixing_fraction
 from tightrope.noise.program.request import PrivacyTarget, Shape
-from tightrope.noise.program.steep_noise import MOST_STAIRS, MOST_STEEP_CELLS, STEEP, SteepNoise, approximate_cost
 from tightrope.numerics.arrays import Floats
 
 # 1. The window of a program: cells outside which mass cannot reduce the cost.
