@@ -67,8 +67,8 @@ def test_several_releases(run):
     shown = run(*words)
     assert "for each of 10 answers" in shown.out
     assert "certified from the integer weights" in " ".join(shown.out.split())
-    assert 106.3 < found["limits"]["lower"] < found["limits"]["upper"] == found["families"][0]["cost"]
-    assert "Gap to the best noise here: factor 1.5" in " ".join(shown.out.split())
+    assert 142.3 < found["limits"]["lower"] < found["limits"]["upper"] == found["families"][0]["cost"]
+    assert "Gap to the best noise here: factor 1.12" in " ".join(shown.out.split())
 
 
 def test_a_picture(run, tmp_path):
