@@ -172,6 +172,14 @@ def test_one_epoch_is_narrow(scale, steps, delta):
     assert lower <= upper <= lower + 1e-9
 
 
+def test_little_noise_takes_a_steeper_line():
+    lower, upper = tr.gaussian(scale=0.6).loss.random_allocation(100).epsilon_bounds(1e-4)
+    assert lower <= upper <= lower + 1e-9
+    # One of 100 steps, or each with probability 1/100: near, since both are rare large losses.
+    poisson = (100 * tr.gaussian(scale=0.6).loss.poisson_sample(0.01)).epsilon(1e-4)
+    assert 0.8 * poisson < lower < poisson
+
+
 def test_epochs_compose():
     step = tr.gaussian(scale=1).loss
     epoch = step.random_allocation(1000)

@@ -46,7 +46,7 @@ ALIAS_NATS = 29.0
 TAIL_NATS = 50.0
 """What is beyond the last node is at most about e to minus this."""
 MAX_CONTROL_DEVIATION = 0.25
-MAX_NODES = 1 << 14
+MAX_NODES, MAX_STEEPER = 1 << 13, 3
 MAX_ROTATION, ROTATIONS = 12.0, 65
 """Lines of the normal variable that are tried for a bound on a modulus."""
 NODES_AT_ONCE, DISTANCES_AT_ONCE = 1 << 15, 64
@@ -264,15 +264,20 @@ class MeanRatioPrices:
         values, errors = np.zeros_like(excess), np.zeros(len(excess))
         for halving in np.unique(halvings).tolist():
             chosen = halvings == halving
-            try:
-                values[chosen], errors[chosen] = self._call_on_line(excess[chosen], control, halving)
-            except PrecisionError:
-                errors[chosen] = math.inf
+            errors[chosen] = math.inf
+            for steeper in range(min(MAX_STEEPER, halving) + 1):  # a longer step, at a loss of digits; c ≤ 1/τ
+                try:
+                    values[chosen], errors[chosen] = self._call_on_line(excess[chosen], control, (halving, steeper))
+                    break
+                except PrecisionError:
+                    continue
         return values, errors
 
-    def _call_on_line(self, excess: Reals, control: float, halving: int) -> tuple[Reals, Floats]:
-        c = 0.5**halving / control
-        line = _cached_line(self.mu, self.steps, c, max(ALIAS_NATS / c, 1 + 2 / c))
+    def _call_on_line(self, excess: Reals, control: float, place: tuple[int, int]) -> tuple[Reals, Floats]:
+        """Return the calls on the line of c = 2^{−halving + steeper}/τ, at strikes with cx up to 2^{1 + steeper}."""
+        halving, steeper = place
+        c = 0.5 ** (halving - steeper) / control
+        line = _cached_line(self.mu, self.steps, c, max(ALIAS_NATS / c, 1 + 2.0 ** (1 + steeper) / c))
         normal = line.orders**2 * (np.longdouble(control) ** 2 / 2)
         difference, base, transform = line.exponents - normal, np.exp(normal), np.exp(line.exponents)
         near = np.abs(difference) < SMALL_EXPONENT
