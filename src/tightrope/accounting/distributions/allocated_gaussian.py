@@ -46,7 +46,7 @@ ALIAS_NATS = 29.0
 TAIL_NATS = 50.0
 """What is beyond the last node is at most about e to minus this."""
 MAX_CONTROL_DEVIATION = 0.25
-MAX_NODES, MAX_STEEPER = 1 << 13, 3
+MAX_NODES, MAX_STEEPER = 1 << 14, 3
 MAX_ROTATION, ROTATIONS = 12.0, 65
 """Lines of the normal variable that are tried for a bound on a modulus."""
 NODES_AT_ONCE, DISTANCES_AT_ONCE = 1 << 15, 64
