@@ -390,7 +390,7 @@ def test_a_certificate_says_what_is_left_of_every_limit(place):
     year = datetime.datetime.now(datetime.UTC).year
     left = {limit.name: limit.left for limit in answers.certificate_data.entry.limits}
     assert left == {"total": "0.75", f"yearly {year}": "0.5"}
-    assert f"0.5 of 'yearly {year}'" in answers.certificate["ledger"]
+    assert f"0.5 of the limit 'yearly {year}'" in answers.certificate["ledger"]
 
 
 def test_answers_that_are_damaged_are_not_said_to_be_unpublished(place):
