@@ -28,7 +28,7 @@ replaces ``isnan(x)`` by false, and would clamp NaN to the upper bound instead o
 ``type_pushdown``: turns TRY_CAST of a CSV column into a CAST while reading, which fails on what should become NULL.
 """
 
-MEMORY_LIMIT = "700MB"
+MEMORY_LIMIT = "620MB"
 """Memory limit of our connections; the rest is spilled to disk, in a folder that only this user can open.
 
 Spilled rows are not encrypted, because DuckDB 2.0 needs an extension for that, which would have to be installed.
