@@ -18,8 +18,7 @@ from scipy import stats
 import tightrope as tr
 from tests.randomness.keyed import InsecureKeyed
 from tightrope.audit import score_bounds
-from tightrope.audit.findings import Finding
-from tightrope.audit.rates import clopper_pearson_lower, lower_bounds_by_count, upper_bounds_by_count
+from tightrope.audit.findings import Finding, clopper_pearson_lower, lower_bounds_by_count, upper_bounds_by_count
 from tightrope.numerics.arrays import Floats
 
 AUDITS = int(os.environ.get("TIGHTROPE_AUDITS", "150"))

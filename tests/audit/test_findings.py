@@ -10,8 +10,14 @@ import pytest
 from scipy import stats
 
 import tightrope as tr
-from tightrope.audit.findings import REFERENCE_PAIRS, claimed_points, least_detectable, probability_to_refute
-from tightrope.audit.rates import Rates, concave_hull
+from tightrope.audit.findings import (
+    REFERENCE_PAIRS,
+    Rates,
+    claimed_points,
+    concave_hull,
+    least_detectable,
+    probability_to_refute,
+)
 from tightrope.errors import InputError
 
 ONE = np.arange(1_000.0)

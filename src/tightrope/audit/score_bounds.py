@@ -9,8 +9,16 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tightrope.audit.findings import Claimed, Finding, Points, claimed_points
-from tightrope.audit.rates import Rates, clopper_pearson_lower, lower_bounds_by_count, upper_bounds_by_count
+from tightrope.audit.findings import (
+    Claimed,
+    Finding,
+    Points,
+    Rates,
+    claimed_points,
+    clopper_pearson_lower,
+    lower_bounds_by_count,
+    upper_bounds_by_count,
+)
 from tightrope.errors import InputError, MissingExtraError
 from tightrope.mechanisms.discrete.integer_mechanism import IntegerMechanism
 from tightrope.mechanisms.discrete.noise_table import NoiseTable

@@ -13,18 +13,17 @@ from msgspec import structs
 
 from tightrope.cli.options import AsJson, Force, HtmlReport, check_report_path, command_app, privacy_curve_points
 from tightrope.cli.output import echo_heading, echo_lines, print_document, print_table, show_spinner, write_file
-from tightrope.documents.account import Account, Attack, AttackerGain, delta_bracket, epsilon_bracket
+from tightrope.documents.account import Account, Attack, AttackerGain, delta_bracket, epsilon_bracket, read_steps
 from tightrope.documents.budget import attack_success_of, exact_decimal
 from tightrope.documents.numbers import UP, percent_text, significant_text
 from tightrope.documents.reader import reword_key_errors
-from tightrope.documents.steps import read_steps
 from tightrope.reporting import document_html
 from tightrope.reporting.wording.accounts import STEP_COLUMNS, bound_line, method_text, step_line
 from tightrope.reporting.wording.promise import attack_rate_text
 
 if TYPE_CHECKING:
     from tightrope.accounting import PrivacyLoss
-    from tightrope.documents.steps import Run, Step
+    from tightrope.documents.account import Run, Step
 
 # From the steps of a file to their composed privacy loss.
 

@@ -12,10 +12,10 @@ from .guarantees.distribution_checks import mass_outside as mass_outside
 from .guarantees.distribution_checks import optimally_lifted as optimally_lifted
 from .guarantees.distribution_checks import stability as stability
 from .guarantees.divergences import DistributionGuarantee as DistributionGuarantee
+from .guarantees.learned_distributions import approximate_knowledge as approximate_knowledge
 from .guarantees.learned_distributions import learn_laws as learn_laws
 from .guarantees.learned_distributions import learn_laws_privately as learn_laws_privately
-from .guarantees.single_draws import approximate_knowledge as approximate_knowledge
-from .guarantees.single_draws import one_draw as one_draw
+from .guarantees.learned_distributions import one_draw as one_draw
 from .metric_privacy import MetricMechanism as MetricMechanism
 from .metric_privacy import compare_on_grid as compare_on_grid
 from .metric_privacy import grid_distances as grid_distances

@@ -9,9 +9,8 @@ import pytest
 
 import tightrope as tr
 from tightrope.cli.account import compose_steps
-from tightrope.documents.account import read_account
+from tightrope.documents.account import STEPS_FILE, Run, Step, StepsDocument, read_account, read_steps
 from tightrope.documents.document import to_json_text
-from tightrope.documents.steps import STEPS_FILE, Run, Step, StepsDocument, read_steps
 
 STEPS = """
 [[step]]

@@ -16,7 +16,7 @@ from tightrope.channels.suprema import printed_contraction
 from tightrope.documents import Guarantee
 from tightrope.errors import InputError
 from tightrope.local import limits
-from tightrope.local.limits.bayes_limit import largest_guess_probability
+from tightrope.local.limits.bayes import largest_guess_probability
 from tightrope.local.limits.methods import by_contraction, by_information
 
 FREE = Guarantee(math.inf, 0.0, 1.0)

@@ -25,8 +25,11 @@ from tightrope.transport.couplings.mechanism import CouplingMechanism
 from tightrope.transport.exact.plan import ExactDistribution, distributions_with_common_part, exact_delta
 from tightrope.transport.exact.tables import GroupTables
 from tightrope.transport.guarantees.distribution_checks import distribution_privacy
-from tightrope.transport.guarantees.learned_distributions import learn_laws, one_draw_from_samples
-from tightrope.transport.guarantees.single_draws import approximate_knowledge
+from tightrope.transport.guarantees.learned_distributions import (
+    approximate_knowledge,
+    learn_laws,
+    one_draw_from_samples,
+)
 from tightrope.transport.on_tables.saved import SavedCoupling
 from tightrope.transport.on_tables.supports import Cells
 from tightrope.verify.check import check_document

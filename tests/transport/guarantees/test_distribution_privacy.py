@@ -20,7 +20,7 @@ from tightrope.transport.guarantees.distribution_checks import (
     mass_outside,
 )
 from tightrope.transport.guarantees.divergences import EXACT_DIVERGENCES, divergence_upper_bound
-from tightrope.transport.guarantees.single_draws import OneDraw, approximate_knowledge, one_draw
+from tightrope.transport.guarantees.learned_distributions import OneDraw, approximate_knowledge, one_draw
 
 LINE = np.abs(np.subtract.outer(np.arange(4.0), np.arange(4.0)))
 RANDOM = np.random.default_rng(5)

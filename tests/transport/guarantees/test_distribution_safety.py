@@ -18,8 +18,13 @@ from tightrope.transport.couplings.mechanism import CouplingMechanism
 from tightrope.transport.exact.plan import ExactDistribution
 from tightrope.transport.guarantees.distribution_checks import distribution_privacy, extended_distribution_privacy
 from tightrope.transport.guarantees.divergences import EXACT_DIVERGENCES, DistributionGuarantee, divergence_upper_bound
-from tightrope.transport.guarantees.learned_distributions import learn_laws, learn_laws_privately
-from tightrope.transport.guarantees.single_draws import OneDraw, approximate_knowledge, one_draw
+from tightrope.transport.guarantees.learned_distributions import (
+    OneDraw,
+    approximate_knowledge,
+    learn_laws,
+    learn_laws_privately,
+    one_draw,
+)
 
 Shares = list[Fraction]
 RANDOM = np.random.default_rng(17)

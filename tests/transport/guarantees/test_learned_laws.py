@@ -15,8 +15,12 @@ from tightrope.mechanisms.discrete.noise_table import NoiseTable
 from tightrope.randomness.bits import InsecureSeeded
 from tightrope.transport.couplings.mechanism import CouplingMechanism
 from tightrope.transport.guarantees.distribution_checks import distribution_privacy
-from tightrope.transport.guarantees.learned_distributions import LearnedLaw, learn_laws, learn_laws_privately
-from tightrope.transport.guarantees.single_draws import approximate_knowledge
+from tightrope.transport.guarantees.learned_distributions import (
+    LearnedLaw,
+    approximate_knowledge,
+    learn_laws,
+    learn_laws_privately,
+)
 
 TRUE = {"a": np.array([0.5, 0.3, 0.15, 0.05]), "b": np.array([0.1, 0.2, 0.3, 0.4])}
 LINE = np.abs(np.subtract.outer(np.arange(4.0), np.arange(4.0)))

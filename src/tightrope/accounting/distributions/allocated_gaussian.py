@@ -46,7 +46,7 @@ ALIAS_NATS = 29.0
 TAIL_NATS = 50.0
 """What is beyond the last node is at most about e to minus this."""
 MAX_CONTROL_DEVIATION = 0.25
-MAX_NODES, MAX_STEEPER = 1 << 14, 3
+MAX_INTEGRAL_NODES, MAX_STEEPER = 1 << 14, 3
 MAX_ROTATION, ROTATIONS = 12.0, 65
 """Lines of the normal variable that are tried for a bound on a modulus."""
 NODES_AT_ONCE, DISTANCES_AT_ONCE = 1 << 15, 64
@@ -154,8 +154,8 @@ class AllocationLine:
         log_peak = steps * math.log1p(base)
         height = steps * truncation_height(mu, c / steps, math.log1p(base) - c / steps, TAIL_NATS / steps)
         count = math.ceil(height * period / (2 * math.pi)) + 1
-        if not count <= MAX_NODES:
-            raise PrecisionError(f"the integral needs {count} nodes, more than {MAX_NODES}")
+        if not count <= MAX_INTEGRAL_NODES:
+            raise PrecisionError(f"the integral needs {count} nodes, more than {MAX_INTEGRAL_NODES}")
         orders = np.longdouble(c) + 1j * (2 * PI / np.longdouble(period)) * np.arange(count).astype(np.longdouble)
         excess, errors = laplace_excess(mu, orders / steps)
         size = np.abs(1 + excess).astype(np.float64)

@@ -27,13 +27,12 @@ from tightrope.documents.document import plain_data
 from tightrope.documents.numbers import UP, terminal_text
 from tightrope.errors import InputError
 from tightrope.transport.guarantees.distribution_checks import distribution_privacy
-from tightrope.transport.guarantees.learned_distributions import one_draw_from_samples
-from tightrope.transport.guarantees.single_draws import approximate_knowledge
+from tightrope.transport.guarantees.learned_distributions import approximate_knowledge, one_draw_from_samples
 from tightrope.transport.on_tables.saved import SavedCoupling, align_groups, laws_from_counts, laws_from_entries
 from tightrope.transport.on_tables.supports import Categories, Population, count_points
 
 if TYPE_CHECKING:
-    from tightrope.transport.guarantees.single_draws import OneDraw
+    from tightrope.transport.guarantees.learned_distributions import OneDraw
 
 CHECK_EXAMPLE = """\b
 Examples: check a mechanism file; check it for the actual distributions; check a randomization matrix:

@@ -16,7 +16,7 @@ from scipy.special import expit
 
 from tightrope.channels import suprema
 from tightrope.documents.budget import Guarantee
-from tightrope.local.limits.bayes_limit import largest_guess_probability
+from tightrope.local.limits.bayes import largest_guess_probability
 from tightrope.local.limits.fisher_information import (
     SINGLE_SIZES,
     ChannelColumns,

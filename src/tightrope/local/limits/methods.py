@@ -14,8 +14,7 @@ from tightrope.channels.kernel import Kernel, shannon_entropy
 from tightrope.channels.suprema import printed_contraction
 from tightrope.documents.budget import Guarantee
 from tightrope.errors import InputError
-from tightrope.local.limits.bayes import BayesProblem
-from tightrope.local.limits.bayes_limit import Bayes
+from tightrope.local.limits.bayes import Bayes, BayesProblem
 from tightrope.local.limits.constraint import make_constraint
 from tightrope.local.limits.fisher_information import ProportionLimit
 from tightrope.local.limits.frequencies import FrequenciesLimit

@@ -202,19 +202,15 @@ def page_view(document: ReleaseResult | PartialRelease) -> ReleasePage:
     """Return the contents of the page of a release."""
     read, promised = shown_answers(document), privacy_promise(document.certificate)
     most_lines = max(FEWEST_LINES, MOST_LINES // max(1, sum(len(answer.rows) > FEWEST_LINES for answer in read)))
+    margins = table_margins(read) if read and read[0].kind == "marginals" else {}
     answers = [
         replace(
             answer_view(answer, place, most_lines, unit_label=promised.person.means),
             left_out=sentences.left_out_text(document, answer.name),
+            margin=margins.get(answer.name),
+            is_collapsed=len(margins) > MOST_OPEN_TABLES and bool(answer.by),
         )
         for answer, place in zip(read, answer_anchors([a.name for a in read]), strict=True)
-    ]
-    margins = table_margins(read) if any(answer.kind == "marginals" for answer in read) else {}
-    answers = [
-        replace(answer, margin=margin, is_collapsed=len(margins) > MOST_OPEN_TABLES and bool(answer.by))
-        if (margin := margins.get(answer.name))
-        else answer
-        for answer in answers
     ]
     # The statement on intervals is the same for most answers: show it once, and then briefly.
     first_with = {answer.statement: answer.anchor for answer in reversed(answers)}

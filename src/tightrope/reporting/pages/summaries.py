@@ -19,7 +19,7 @@ MOST_ROWS_IN_NOTEBOOK = 60
 """Rows of a table, such as groups of an answer, that are shown in a notebook."""
 MOST_CHARACTERS = 400
 """Longer texts are cut."""
-DIGITS = 4
+SHOWN_DIGITS = 4
 DECIMAL_ROUNDING = {"up": UP, "down": DOWN, "nearest": NEAREST}
 
 
@@ -87,7 +87,7 @@ def _plain_text(shown: Shown) -> str:
         number = float(shown.value)
         if not abs(number) < float("inf"):
             return str(number)
-        return terminal_text(number, DIGITS, DECIMAL_ROUNDING[shown.direction])
+        return terminal_text(number, SHOWN_DIGITS, DECIMAL_ROUNDING[shown.direction])
     if isinstance(shown, int):
         return f"{shown:,}"
     if shown is None:

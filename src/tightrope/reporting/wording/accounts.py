@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tightrope.documents.account import ComparisonAccount, DeltaBracket, EpsilonBracket
+from tightrope.documents.account import ApproxDp, ComparisonAccount, DeltaBracket, EpsilonBracket, FromPoints, Step
 from tightrope.documents.escaping import escape_control_chars
 from tightrope.documents.numbers import (
     DOWN,
@@ -15,7 +15,6 @@ from tightrope.documents.numbers import (
     significant_text,
     terminal_text,
 )
-from tightrope.documents.steps import ApproxDp, FromPoints, Step
 
 STEP_COLUMNS = ("mechanism", "parameters", "sampling", "P(no output)", "count")
 METHOD_COLUMNS = ("method", "kind", "epsilon", "total variation")
@@ -51,7 +50,7 @@ def bound_text(value: float | None, count: int, rounding: str) -> str:
 def guarantee_steps_text(steps: Sequence[Step]) -> str:
     """Return which mechanism has the true value if steps are stated only by their guarantee; empty without such steps.
 
-    >>> from tightrope.documents.steps import ApproxDp, Gaussian
+    >>> from tightrope.documents.account import ApproxDp, Gaussian
     >>> guarantee_steps_text([Gaussian(scale=1)])
     ''
     >>> print(guarantee_steps_text([ApproxDp(epsilon=1)]))
