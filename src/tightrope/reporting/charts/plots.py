@@ -153,7 +153,6 @@ def plan_frontier(budgets: Sequence[Mapping[str, Any]]) -> Figure:
     line for each number of rows. Raises InputError if no budget can be met, MissingExtraError without matplotlib.
     """
     lines: dict[str, list[tuple[float, float]]] = defaultdict(list)
-<<<<<<< HEAD
     answers = ((row["epsilon"], *answer) for row in budgets for answer in (row["answers"] or {}).items())
     for epsilon, name, widths in answers:
         by_size = widths if isinstance(widths, Mapping) else {"": widths}
@@ -161,14 +160,6 @@ def plan_frontier(budgets: Sequence[Mapping[str, Any]]) -> Figure:
             label = f"{name}, {int(rows):,} rows" if rows else name
             lines[label] += [(epsilon, width)] if width else []
     lines = {label: points for label, points in lines.items() if points}
-=======
-    answers = [(row["epsilon"], *item) for row in budgets for item in (row["answers"] or {}).items()]
-    for epsilon, name, widths in answers:
-        by_size = widths if isinstance(widths, Mapping) else {"": widths}
-        for rows, width in by_size.items():
-            if width is not None and width > 0:
-                lines[f"{name}, {int(rows):,} rows" if rows else name].append((epsilon, width))
->>>>>>> 9bca5386 (Steps, guesses, rates and single draws are part of the modules that use them; shorter forms)
     if not lines:
         raise InputError.from_text("budgets", "no budget can be met; plan with a larger epsilon or delta")
     figure, axes = _new_axes(6.4, 4.6, "ε", "95 % margin of error")
