@@ -156,7 +156,7 @@ def account(
         f"\nNeighboring data sets: {NEIGHBORS_TEXT[result.neighbors]}. "
         f"Accounting method: {method_text(result.method)}.",
         result.statement,
-        f"The true value is that of {loss.true_value_of}.",
+        f"In the tables, the true value is that of {loss.true_value_of}.",
     )
     echo_lines(*([] if report is None else [f"Written: {report}"]))
 

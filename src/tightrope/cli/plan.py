@@ -49,7 +49,7 @@ Within = Annotated[
     typer.Option(
         metavar="NAME=50",
         help="Use the smallest budget for which the answer NAME has a 95 % margin of error of 50. For counts also "
-        "NAME=5%, of the rows of each group.",
+        "NAME=5%, of the expected_rows of the question.",
     ),
 ]
 Explain = Annotated[
@@ -151,7 +151,10 @@ def _print_result(document: PlannedRelease, forecast: LedgerForecast, path: str)
         ordered = sorted(document.alternatives, key=lambda other: other.relative_error)
         print_table(["family", "error"], [[family_text(a.family), more_error(a.relative_error)] for a in ordered])
         if any(answer.keys == "discovered" for answer in document.answers):
-            echo_lines("In the counts that discover groups, discrete truncated Laplace replaces unbounded families.")
+            echo_lines(
+                "Counts that decide which groups are shown need noise with a largest value: there, discrete truncated "
+                "Laplace replaces families without one."
+            )
     echo_heading("Bias")
     echo_lines(*bias_check_lines(document.bias_check, document.answers[0].kind))
     ledger = forecast.sentences

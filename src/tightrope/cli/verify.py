@@ -65,8 +65,8 @@ def verify(
 ) -> None:
     """Verify a certificate, or another document, without access to the data.
 
-    Recomputes every number from the document's own tables, in interval and exact integer arithmetic. An upper bound
-    is confirmed if the recomputed value does not exceed it.
+    Recomputes every number from the tables of noise probabilities in the document, in interval and exact integer
+    arithmetic. An upper bound is confirmed if the recomputed value does not exceed it.
     """
     if standalone:
         from tightrope.verify.standalone import standalone_text

@@ -77,7 +77,7 @@ class Triple(Part, frozen=True, kw_only=True):
 
 
 class BudgetPart(Part, frozen=True, kw_only=True):
-    """The budget: δ(ε) ≤ δ at every one of the ``points``, and certain failure at most ``delta``."""
+    """The budget: δ(ε) ≤ δ at every one of the ``points``, and an infinite loss with probability at most ``delta``."""
 
     delta: Decimal
     points: tuple[tuple[Decimal, Decimal], ...]

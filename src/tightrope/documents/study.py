@@ -49,7 +49,7 @@ class StudyDocument(Part, frozen=True, kw_only=True):
 
     @property
     def most_total_variation(self) -> Decimal:
-        """Return the largest total variation of a report under ε and the cap, rounded up."""
+        """Return the largest total variation of a report under ε and ``total_variation``, rounded up."""
         implied = numbers.total_variation(self.epsilon, 0.0)
         return implied if self.total_variation is None else min(implied, shortest_decimal(self.total_variation))
 
@@ -64,8 +64,9 @@ class StudyDocument(Part, frozen=True, kw_only=True):
 
 
 class Estimate(Part, frozen=True, kw_only=True):
-    """A share or a mean with its interval. Of a share: its ``category``, and how many of the ``people`` it would be.
+    """A share or a mean with its interval.
 
+    Of a share: its ``category``, and ``people``, the share times the number of people.
     ``consistent``: the share moved so that none is below 0 and all add up to 1; None where that was not asked for.
     """
 
@@ -80,9 +81,9 @@ class Estimate(Part, frozen=True, kw_only=True):
 class SampleSizePart(Part, frozen=True, kw_only=True):
     """The ``error`` with this many ``people``, for the worst population: root mean squared.
 
-    ``least_people``: fewer do not reach it with any mechanism if they do not see each other's reports; if they may
-    see earlier ones, fewer than ``least_people_interactive``; 0 if a constant guess is already as accurate.
-    The ``best`` known takes ``best_people``.
+    No mechanism reaches this error with fewer than ``least_people`` who do not see each other's reports, or with fewer
+    than ``least_people_interactive`` who may see earlier ones; 0 if a constant guess is already as accurate. The
+    ``best`` known mechanism needs ``best_people``.
     """
 
     people: Counted
@@ -94,14 +95,14 @@ class SampleSizePart(Part, frozen=True, kw_only=True):
 
 
 class RepeatedReports(Triple, frozen=True, kw_only=True):
-    """The privacy loss of ``reports`` fresh reports of one person, and the success rate of a guess, at most."""
+    """The privacy loss of ``reports`` reports of one person, each randomized anew, and of a guess."""
 
     attack_success: Probability
     reports: Counted
 
 
 class Privacy(Triple, frozen=True, kw_only=True):
-    """The privacy loss of one report, and of several fresh ones."""
+    """The privacy loss of one report, and of several that are each randomized anew."""
 
     attack_success: Probability
     repeated: tuple[RepeatedReports, ...]
@@ -124,7 +125,7 @@ class MechanismFacts(Part, frozen=True, kw_only=True):
 
 
 class FindingsDocument(Part, frozen=True, kw_only=True):
-    """Estimates, what they took, and what they tell about each person; shares in the order of the study.
+    """Estimates, the number of people they need, and the privacy loss of each; shares in the order of the study.
 
     ``answered`` of the ``reports`` say something. ``simultaneous``: all intervals hold together with the confidence.
     """
@@ -148,7 +149,8 @@ class FindingsDocument(Part, frozen=True, kw_only=True):
             raise InputError("estimates", len(self.estimates), "one of a mean, several of a distribution")
         for number, estimate in enumerate(self.estimates, start=1):
             if self.estimates_proportions in (estimate.category is None, estimate.people is None):
-                raise InputError(f"estimates {number}", self.question, "with category and people, but for a mean")
+                expected = "with category and people for a share, without them for a mean"
+                raise InputError(f"estimates {number}", self.question, expected)
         if not self.answered <= self.reports:
             raise InputError("answered", self.answered, f"at most {self.reports}, the reports")
 

@@ -1,9 +1,9 @@
 """Calibration: the least noise, the most steps or the largest sample that a budget allows, in a few evaluations.
 
-Every point (ε_i, δ_i) of a budget is put on the scale of standard deviations, Φ⁻¹(δ(ε_i)) − Φ⁻¹(δ_i): there the loss
-of noise is nearly linear in its size, from δ near one down to 10⁻³⁰⁰. The largest of these differences, the *excess*,
-is at most 0 exactly where all points hold; its root in the logarithm of the parameter is bracketed and approached
-by ``parameter_search``.
+Every point (ε_i, δ_i) of a budget is compared by normal quantiles, Φ⁻¹(δ(ε_i)) − Φ⁻¹(δ_i): this difference is nearly
+linear in the logarithm of the scale of the noise, from δ near one down to 10⁻³⁰⁰. The largest of these
+differences, the *excess*, is at most 0 exactly where all points hold; its root in the logarithm of the parameter is
+bracketed and approached by ``parameter_search``.
 
 1. The start of the search (``guess_start``).
 2. The search (``calibrate``).
@@ -153,8 +153,9 @@ def calibrate(
     an end of this range is the answer if it is the most useful one and meets the budget. If an end is omitted, the
     range also ends where ``make_loss`` raises ``InputError``, so the ends are optional for a sampling rate.
 
-    **The private side.** The loss that is returned was shown to meet every point, by its upper bound ``delta``: total
-    variation and the cap on infinite loss included, the budget's decimals rounded down. A parameter that is
+    **The private side.** The upper bound ``delta`` of the loss that is returned was shown to meet every point of the
+    budget, its total variation and its bound on the probability of an infinite loss; the budget's decimals were
+    rounded down first. A parameter that is
     ``tolerance`` (relative; one, for integers) more useful was shown to violate it. All still more useful ones
     violate it, too, if the loss is monotone in the parameter; this is assumed and not checked, and a truncated
     table or a bound that is loose in places may deviate slightly. The returned parameter is private even then.
@@ -230,7 +231,7 @@ class _BudgetPoints:
         ]
         for rate, most in self.attack_rates:
             limited.append((f"the true-positive rate at {rate!r}", loss.true_positive_rate(rate), most))
-        return [*limited, ("certain failure", loss.infinite_mass, self.infinite_loss_cap)]
+        return [*limited, ("the probability of an infinite loss", loss.infinite_mass, self.infinite_loss_cap)]
 
     def budget_excess(self, loss: PrivacyLoss) -> tuple[float, float]:
         """Return the excess at the worst point, in standard deviations and in multiples of the allowed δ.

@@ -52,8 +52,8 @@ class mean(ColumnQuery):
         "Where the noisy count is below 1, the mean is suppressed and the interval is the whole range.",
         "The 95 % coverage includes releases in which the mean is suppressed. Among releases that show the mean of a "
         "small group, the coverage can be lower.",
-        "Errors assume that the true mean lies halfway between the middle and one end of the range; the expected "
-        "error is an upper bound.",
+        "Errors assume that the true mean lies halfway between the middle and one end of the range; for such a "
+        "mean the expected error is an upper bound.",
     )
 
     @property

@@ -55,13 +55,13 @@ class QueryGroup:
     queries_by_diagnostic: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """The names of the queries that each of ``diagnostic_counts`` is about."""
     row_count_steps: tuple[int, ...] = ()
-    """For counts of people by their number of rows: these numbers, which are the groups; empty for other queries."""
+    """For counts of people by their number of rows: these numbers, which are the keys; empty for other queries."""
     person_value: PersonValue | None = None
     """The value of each person that the queries are about; None if they are about rows."""
     query_positions: tuple[int, ...] = ()
     """Original index of each query in the plan; answers are returned in that order."""
     alternative: Alternative | None = None
-    """If each row is a person: the set of conditions that exclude each other, and the number of ``where`` in it."""
+    """If each row is a person: which set of conditions that exclude each other has ``where``, and at which position."""
 
     @classmethod
     def from_queries(
@@ -180,8 +180,8 @@ class QueryGroup:
     def set_contribution(self, vector_set: Sequence[NoisyStatistic]) -> SplitBounds:
         """Return the contribution of one person to the groups of a composition set.
 
-        If the set counts all groups together, a person contributes once, to one of its vectors, at most its
-        sensitivity. A choice depends on all cells of a group, regardless of the cells that contain a person's rows.
+        If the set counts all groups together, a person changes one vector of the set, by at most the sensitivity of
+        that vector. A choice depends on all cells of a group, regardless of the cells that contain a person's rows.
         """
         if vector_set[0].over_all_groups:
             return SplitBounds(1, 1, len(vector_set))
@@ -222,7 +222,7 @@ class QueryGroup:
 
     @cached_property
     def composition_groups(self) -> tuple[CompositionGroup, ...]:
-        """The composition groups, one per set; a disjoint set of m vectors is one noise over m cells per group."""
+        """The composition groups, one per set; m vectors of a disjoint set count as one with m cells per group."""
         groups = []
         for vector_set, draws in zip(self.composition_sets, self.joint_draws_by_set, strict=True):
             # A box is one noise of several numbers; each row enters only one vector of a disjoint set.
@@ -244,10 +244,10 @@ def _statistics_of(query: Query, *, weighted: bool) -> tuple[NoisyStatistic, ...
 def _with_shared_statistics(
     vectors_by_query: Mapping[Query, Mapping[str, NoisyStatistic]],
 ) -> dict[Query, Mapping[str, NoisyStatistic]]:
-    """Return the vectors with equal measures of several queries as one, with the smallest of their noise sizes.
+    """Return the vectors of all queries, those of equal measures merged into one with their smallest noise size.
 
-    Each row changes it once, so that it is charged once. Answers that add up keep vectors of their own, because least
-    squares needs independent noise; so do numbers that may share the noise of a box.
+    Each row changes the merged one once, so that it is charged once. Answers that add up keep vectors of their own,
+    because least squares needs independent noise; so do numbers that may share the noise of a box.
     """
     shared: dict[object, NoisyStatistic] = {}
     for question, vectors in vectors_by_query.items():
@@ -339,8 +339,8 @@ def group_queries(
     """Return the queries, resolved, checked and grouped by rows, groups, keys and bounds; ``where`` applies to all.
 
     ``weighted``: relative noise sizes are those of the weights; otherwise all are those of weight 1.
-    ``shares_sums``: a sum uses the statistics of a mean of the same values; not a sum that has a part or a total in
-    another group, because least squares needs noise of its own.
+    ``shares_sums``: a sum uses the statistics of a mean of the same values. A sum of which another query group has
+    parts or the total does not: least squares makes these consistent, and needs independent noise.
     Raises ``SchemaError`` for a column that is missing or of the wrong type, ``PlanError`` for repeated names,
     ``InputError`` for an expression that cannot be parsed.
     """
@@ -399,14 +399,14 @@ def _check_questions(questions: Sequence[Query]) -> None:
 
 
 def _lone_sums(groups: Iterable[Mapping[int, Query]]) -> list[Query]:
-    """Return the queries whose values no other query adds up, as the total or the parts of a sum."""
+    """Return the queries that are neither the total nor a part of another sum of the same values."""
     resolved = [question for queries in groups for question in queries.values()]
     summed = Counter(question.number_terms for question in resolved if question.adds_up)
     return [question for question in resolved if summed[question.number_terms] == 1]
 
 
 def with_alternatives(query_groups: Sequence[QueryGroup], schema: Schema) -> tuple[QueryGroup, ...]:
-    """Return the query groups with the conditions that exclude each other in sets, if each row is a person.
+    """Return the query groups, each with its set of conditions that exclude each other, if each row is a person.
 
     A row then enters the query groups of at most one condition of each set. A condition joins the first set all of
     whose members it excludes.
@@ -447,7 +447,7 @@ def unit_term(privacy_unit: PrivacyUnit, schema: Schema) -> Term | None:
 
 
 def _check_numbers(question: Query, schema: Schema) -> None:
-    """Raise ``SchemaError`` for a column that has no numbers, or truth values, though the query is about them."""
+    """Raise ``SchemaError`` for a column of neither numbers nor truth values if the query needs numbers."""
     if question.asked.per_person not in (None, "sum"):
         return  # the number of a person's rows, or a condition
     for given in question.number_terms:
@@ -466,9 +466,9 @@ def _check_numbers(question: Query, schema: Schema) -> None:
 def _check_groups(question: Query, person_term: Term | None, schema: Schema) -> None:
     """Check the groups, and what is counted in them.
 
-    Columns of groups have types that can be grouped by. Distinct values are not counted in the person column:
-    people are counted with less noise. A count of suppressed rows has discovered groups: listed and known groups are
-    all shown. Groups that are counted in cells are listed.
+    Refused are columns of types that cannot be grouped by; distinct values of the person column, since a count of
+    people has less noise; a count of suppressed rows with listed or known groups, which are all shown; and discovered
+    groups of a query that counts in cells.
     """
     for term in _grouping_terms(question):
         if isinstance(term, str):
@@ -562,7 +562,8 @@ def person_value_notes(bounds: ContributionBounds, privacy_unit: PrivacyUnit) ->
     ]
     if bounds.max_groups > 1:
         notes.append(
-            f"In further groups, a value is left out. It is computed from the rows of the {noun} in the group."
+            f"The value of each {noun} in a group is computed from the rows in this group; in groups beyond the limit, "
+            "it is left out."
         )
     return notes
 

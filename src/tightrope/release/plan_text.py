@@ -117,12 +117,12 @@ def alone_text(answer: PlannedAnswer) -> str:
     parts = []
     if part.rows is not None:
         parts.append(f"with {part.rows:,} rows: ± {positional_text(part.half_width_95, 2, UP)}")
-    parts.append(f"as the only question of the plan: ± {positional_text(part.alone, 2, UP)}")
+    parts.append(f"if it were the only question of the plan: ± {positional_text(part.alone, 2, UP)}")
     if part.weight > answer.weight:
         weighted, times = positional_text(part.weighted, 2, UP), positional_text(part.others_times, 3, UP)
         parts.append(
-            f"with weight = {part.weight:g}: about ± {weighted}, and the errors of the other questions {times} times "
-            "as large"
+            f"with weight = {part.weight:g} in place of {answer.weight:g}: about ± {weighted}, and the errors of the "
+            f"other questions {times} times as large"
         )
     return "; ".join(parts)
 

@@ -184,7 +184,7 @@ def test_an_impossible_budget_is_refused_with_what_is_possible(budget, settings,
 
 
 def test_a_cap_on_infinite_loss_that_cannot_be_kept():
-    with pytest.raises(InsufficientBudgetError, match="certain failure is 1e-05, not 1e-06"):
+    with pytest.raises(InsufficientBudgetError, match="an infinite loss is 1e-05, not 1e-06"):
         tr.calibrate(lambda scale: tr.truncated_laplace(epsilon=1 / scale, delta=1e-5).loss, USUAL)
 
 
@@ -231,7 +231,7 @@ def test_an_attackers_rates(rates):
 
 def test_rates_also_cap_certain_failure():
     budget = tr.Budget(attack_rates=[(0.01, 0.05)], delta=1e-6)
-    with pytest.raises(InsufficientBudgetError, match="certain failure"):
+    with pytest.raises(InsufficientBudgetError, match="probability of an infinite loss"):
         calibrate(lambda epsilon: tr.approx_dp(epsilon, delta=1e-5).loss, budget, increasing=True)
     tight = calibrate(lambda epsilon: 3 * tr.approx_dp(epsilon).loss, budget)
     assert tight.loss.true_positive_rate(0.01) <= 0.05

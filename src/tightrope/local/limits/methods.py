@@ -1,4 +1,8 @@
-"""The public functions of ``local.limits``, and the limits as AAC and Xu–Raginsky print them, for comparison."""
+"""The public functions of ``local.limits``, and the limits as AAC and Xu–Raginsky print them, for comparison.
+
+AAC: Asoodeh, Aliakbarpour, Calmon (docs/papers.md). φ_n = 1 − (e^{−ε}(1 − δ))^n is their contraction of n reports, η
+the total variation of the guarantee.
+"""
 
 from __future__ import annotations
 
@@ -154,13 +158,13 @@ def fano(
 
 
 def bayes(privacy: Privacy, problem: BayesProblem, *, cost: str | Cost = "absolute") -> Bayes:
-    """Return a bound on the average risk over a prior (AAC Theorem 2 for the whole curve, and sharper).
+    """Return a bound on the average risk over a prior (AAC Theorem 2 at every γ ≥ 1, and sharper).
 
     ``problem``: ``BetaBernoulli(a, b)``, or ``Cells.from_prior(prior, likelihood)`` with a ``scipy.stats`` distribution
     or samples. Non-interactive mechanisms.
 
     >>> from tightrope.local.limits.bayes import BetaBernoulli
-    >>> round(bayes(Guarantee(math.inf, 0, 1), BetaBernoulli()).one_step(1) * 27, 6)  # Remark 1
+    >>> round(bayes(Guarantee(math.inf, 0, 1), BetaBernoulli()).one_step(1) * 27, 6)  # 2/27: AAC Remark 1
     2.0
     """
     if not isinstance(problem, BayesProblem):
@@ -196,9 +200,9 @@ def mutual_information(privacy: Privacy, prior: ArrayLike) -> float:
 
 
 def mean(privacy: Guarantee, *, bounds: tuple[float, float] = (0.0, 1.0)) -> ProportionLimit:
-    """Return a bound for the mean of values in an interval, squared error; asymptotically that of randomized response.
+    """Return a bound for the mean of values in an interval, squared error.
 
-    Ours.
+    Ours. For many people, randomized response attains it.
 
     >>> limit = mean(Guarantee(1.0))
     >>> n = limit.people(1e-4)
@@ -214,10 +218,10 @@ def mean(privacy: Guarantee, *, bounds: tuple[float, float] = (0.0, 1.0)) -> Pro
 
 
 def frequencies(privacy: Guarantee, *, k: int, interactive: bool = False) -> FrequenciesLimit:
-    """Return a bound for the frequencies of k values, Σ of squared errors; asymptotically that of subset selection.
+    """Return a bound for the frequencies of k values, Σ of squared errors.
 
     Ours. For people who do not see each other's reports (non-interactive mechanisms); with ``interactive`` for people
-    who may see all earlier reports (sequentially interactive ones).
+    who may see all earlier reports (sequentially interactive ones). For many people, subset selection attains it.
 
     >>> frequencies(Guarantee(1.0), k=7).people(7 * 0.01**2)  # subset selection takes 27,104
     25758

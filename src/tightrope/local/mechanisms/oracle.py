@@ -29,12 +29,12 @@ NORMAL_FROM = 10
 
 
 class FrequencyOracle(LocalMechanism):
-    """A mechanism for one category in 0..k − 1 a person, for an untrusted collector.
+    """A mechanism by which each person reports one category in 0..k − 1 to a collector who is not trusted.
 
     Each report *supports* some values: the true one with probability ``true_support_probability``, any given other one
     with ``false_support_probability`` (Wang, Blocki, Li, Jha 2017, "pure protocols"). With C_v the reports of n people
-    that support v and A those that are not silent, the share of v is estimated, without bias, by (C_v − b A) / (n (p −
-    q)), b = q / a, with p, q and a = ``true_support_probability``, ``false_support_probability``,
+    that support v and A those that contain an answer, the share of v is estimated, without bias, by
+    (C_v − b A) / (n (p − q)), b = q / a, with p, q and a = ``true_support_probability``, ``false_support_probability``,
     ``answer_probability``.
     """
 
@@ -55,14 +55,16 @@ class FrequencyOracle(LocalMechanism):
 
     @property
     def answer_probability(self) -> Fraction:
-        """The probability a = P(a report is not silent)."""
+        """The probability a = P(a report contains an answer, that is, may support values)."""
         return Fraction(1)
 
     @property
     @abstractmethod
     def report_change_probabilities(self) -> Change:
-        """The change between two different values: the probability, under the first, of reports that are more likely
-        under the first, and of those that are more likely under the second. All have the same odds.
+        """The probabilities P(A | v) and P(B | v) for two different values v and w.
+
+        A are the reports that are more likely under v, B those that are more likely under w. The likelihood ratio is
+        the same for all reports of A, and its inverse for all of B.
         """
 
     @property
@@ -92,7 +94,9 @@ class FrequencyOracle(LocalMechanism):
         return None
 
     def count_reports(self, reports: ArrayLike) -> NDArray[np.int64]:
-        """Return the counts of each report, shape [possible_report_count], or of each bit, shape [k]; they add up.
+        """Return the counts of each report, shape [possible_report_count], or of each bit, shape [k].
+
+        Counts of two batches can be added.
 
         Raises ``InputError`` for reports that the mechanism cannot produce.
         """
@@ -115,8 +119,8 @@ class FrequencyOracle(LocalMechanism):
     def report_variances(self) -> tuple[Fraction, Fraction]:
         """Variances of one report's term in the estimate of v: of a person with another value, and with v itself.
 
-        The term is (S − b A) / (p − q) for indicators S ⊂ A, b = q / a: its second moments are q − q²/a and
-        p − 2bp + b²a, its means 0 and 1.
+        The term is (S − b A) / (p − q) for indicators S ⊂ A, b = q / a. Its means are 0 and 1; the second moments of
+        its numerator are q − q²/a and p − 2bp + b²a.
         """
         p, q, a = self.true_support_probability, self.false_support_probability, self.answer_probability
         own = p - 2 * p * q / a + q * q / a - (p - q) ** 2
@@ -124,6 +128,8 @@ class FrequencyOracle(LocalMechanism):
 
     def estimate_variance(self, share: float, people: int) -> float:
         """Return the variance ((1 − f) v₀ + f v₁) / n of the estimate for a value with the true ``share`` f.
+
+        (v₀, v₁) are ``report_variances``.
 
         Raises ``InputError`` unless 0 ≤ f ≤ 1, and people ≥ 1.
         """
@@ -165,9 +171,9 @@ class FrequencyOracle(LocalMechanism):
         return lower, upper
 
     def exact_ends(self, tally: Tally, confidence: float, of: int | Floats) -> tuple[Floats, Floats]:
-        """Return the ends of exact intervals that hold together for ``of`` values.
+        """Return the ends of exact intervals that hold together for ``of`` values (Bonferroni).
 
-        If ``of`` is an array, each interval has the part 1 / of[i] of the error probability.
+        If ``of`` is an array, interval i misses with at most 1 / of[i] of the total error probability.
         """
         low, high = tail_interval(tally.counts, tally.people, confidence, of)
         other = float(self.false_support_probability)

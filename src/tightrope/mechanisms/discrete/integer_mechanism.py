@@ -56,7 +56,7 @@ def _largest_magnitude(values: NDArray[Any]) -> int:
 
 
 class IntegerMechanism(Mechanism):
-    """A mechanism backed by one table: certified, measured and sampled from the same integers.
+    """A mechanism backed by one table: its privacy, its errors and its samples come from the same integers.
 
     ``table`` is the distribution of the noise, ``sensitivity`` the largest change of the true answer that the loss
     covers.
