@@ -122,7 +122,8 @@ def test_a_plan_says_what_a_question_would_have_alone_and_what_a_weight_buys(ses
     heavier = widths(session.plan([small(weight=4), *questions[1:]]))
     assert part.weighted == pytest.approx(heavier["small"], rel=0.1, abs=1)  # an integer
     assert part.others_times == pytest.approx(heavier["a"] / widths(plan)["a"], rel=0.05)
-    assert f"as the only question of the plan: ± {alone:g}; with weight = 4 in place of 1: about ±" in str(plan)
+    expected = f"if it were the only question of the plan: ± {alone:g}; with weight = 4 in place of 1: about ±"
+    assert expected in str(plan)
     assert "with weight = 256" not in str(session.plan([small(weight=64), large("a", 0)]))
     assert "alone it would" not in str(session.plan([small()]))
     assert session.plan([small()]).document().answers[0].alone is None
