@@ -469,7 +469,7 @@ def noise_requirements(units: Sequence[CompositionGroup], size: float, delta: fl
     for group in units:
         bounds = group.split_bounds
         full, remainder = divmod(bounds.most_rows, bounds.largest_part)
-        parts = (bounds.largest_part,) * full + ((remainder,) if remainder else ())
+        parts = (bounds.largest_part,) * full + (remainder,) * (remainder > 0)
         for spec in group.noise_specs:
             # A divisor of the lattice's unit, halved while it would make the table too long.
             steps = unit // spec.eighths

@@ -359,9 +359,10 @@ class Answers:
         first, second = answer_by_name[compared.first], answer_by_name.get(compared.second or "")
         parts = [first] if second is None else [first, second]
         abouts = [part.about for part in parts]
-        columns, rows = compared.compare_answers({part.name: part.noisy_answer for part in parts})
+        noisy_answers = {part.name: part.noisy_answer for part in parts}
+        columns, rows = compared.compare_answers(noisy_answers)
         notes = [
-            f"{COMPARISON_NOTE} {comparison_interval_note([part.noisy_answer for part in parts])}",
+            f"{COMPARISON_NOTE} {comparison_interval_note(list(noisy_answers.values()))}",
             *([UNADJUSTED_NOTE] if any("noisy" in row for part in parts for row in part.rows) else []),
             *rounding_notes(grid_width(compared.round_to)),
         ]

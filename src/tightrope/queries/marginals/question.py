@@ -188,9 +188,10 @@ class marginals:
         """Return the values of a column that are listed, or between its bounds; raises ``PlanError``."""
         if self.bounds is not None and column in self.bounds:
             return self._bounded_values(column, self.bounds[column])
-        if self.keys is None or column not in self.keys:
+        keys = self.keys or {}
+        if column not in keys:
             return None
-        option, given = f"keys of {escape_control_chars(column)}", self.keys[column]
+        option, given = f"keys of {escape_control_chars(column)}", keys[column]
         length = len(given) if isinstance(given, Sized) and not isinstance(given, (str, bytes, Mapping)) else 0
         if not length or type(given).__name__ in FRAME_TYPES:
             described = None if given is None else type(given).__name__
