@@ -424,7 +424,7 @@ def _suppress_empty_quantiles(query_groups: Sequence[QueryGroup], answers: dict[
         fewest_rows = question.resolve_noise(answers[question].noises).rows_without_value
         # Counts of all groups together, and of each group: the last term of ``by`` is the cell.
         for by in {(), tuple(map(str, query_group.by[:-1]))}:
-            columns = question.key_columns if by else ()
+            columns = question.key_columns[: len(by)]
             counts = {
                 tuple(row[column] for column in columns): row["lower"]
                 for row in counts_by_rows.get((str(query_group.where), by), [])

@@ -71,10 +71,13 @@ def test_text(run, steps):
 
 
 def test_which_mechanism_has_the_true_value(run, steps, tmp_path):
-    assert "that of these mechanisms, on data that differ by the full sensitivity." in run("account", steps(STEPS)).out
+    printed = " ".join(run("account", steps(STEPS)).out.split())
+    assert "that of these mechanisms, on data that differ by the full sensitivity." in printed
     path, page = steps('[[step]]\nmechanism = "approx_dp"\nepsilon = 0.1\ncount = 10\n'), tmp_path / "page.html"
     shown = run("account", path, "--report", page)
-    assert "that of the worst mechanisms with these guarantees, such as randomized response;" in shown.out
+    assert "that of the worst mechanisms with these guarantees, such as randomized response;" in " ".join(
+        shown.out.split()
+    )
     assert "it is the value of the worst mechanism, such as randomized response." in page.read_text(encoding="utf-8")
     run("account", steps(STEPS), "--report", page, "--force")
     assert "randomized response." not in page.read_text(encoding="utf-8")

@@ -352,7 +352,7 @@ def test_a_file_that_must_be_unpacked_or_named_says_so(run, folder):
     for name, word in (
         ("a.csv.gz", "not compressed by gzip"),
         ("a.tsv", "at least one column"),
-        ("a.json", "convert it to Parquet"),
+        ("a.json", "call it .jsonl"),
     ):
         (folder / name).touch()
         run("init", folder / name, "--each-row", "--out", folder / "new.toml").refused_with(word)

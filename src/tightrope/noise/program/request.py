@@ -48,9 +48,10 @@ class PrivacyTarget:
         if not isinstance(budget, Budget):
             raise InputError("budget", budget, "a Budget", "try tightrope.Budget(epsilon=1, delta=1e-6)")
         points, cap = list(budget.rounded_points), float_at_most(budget.delta)
-        is_implied = any(delta <= cap for _, delta in points)
-        cap_point = None if is_implied else (max(CERTAIN_LOSS, *(epsilon for epsilon, _ in points)), cap)
-        points += [cap_point] if cap_point else []
+        cap_point = None
+        if not any(delta <= cap for _, delta in points):
+            cap_point = max(CERTAIN_LOSS, *(epsilon for epsilon, _ in points)), cap
+            points.append(cap_point)
         if (0.0, 0.0) in points:
             raise InputError("epsilon", 0.0, "above 0 if delta = 0", "no noise meets it; try epsilon=1")
         main_point = min(points, key=lambda point: (point[1], point[0]))

@@ -287,23 +287,19 @@ def open_source(
     return _open_file(Path(str(source)), str(kind), table, (types or {}, Dialect.from_entries(dialect or {})))
 
 
-def _file_kind(given: str | Path) -> SourceKind:
-    path, url = Path(given), _URL.match(str(given))
-    if url and not path.exists():
-        return _check_remote_url(str(given), url[1].lower(), is_path=len(url[2]) == 1)
-    is_folder = path.is_dir() and path != Path()  # an empty text is not the current folder
-    if is_folder or is_pattern(path):
-        return PARQUET_FOLDER
-    endings = (*csv.SUFFIXES, *JSON_LINES)
-    return next((ending for ending in endings if path.name.lower().endswith(ending)), path.suffix.lower())
-
-
 def _source_kind(source: object) -> SourceKind:
     """Return the kind of a source, which selects the function that opens it."""
     if isinstance(source, str) and source.startswith(SCHEMES):
         return POSTGRES
     if isinstance(source, (str, Path)):
-        return _file_kind(source)
+        path, url = Path(source), _URL.match(str(source))
+        if url and not path.exists():
+            return _check_remote_url(str(source), url[1].lower(), is_path=len(url[2]) == 1)
+        is_folder = path.is_dir() and path != Path()  # an empty text is not the current folder
+        if is_folder or is_pattern(path):
+            return PARQUET_FOLDER
+        endings = (*csv.SUFFIXES, *JSON_LINES)
+        return next((ending for ending in endings if path.name.lower().endswith(ending)), path.suffix.lower())
     # The library and name of the first class of the source that can be opened.
     parents = type(source).__mro__
     classes = ((parent.__module__.partition(".")[0].lstrip("_"), parent.__name__) for parent in parents)
