@@ -50,8 +50,10 @@ def test_epsilon_of_sampled_gaussians(source):
 def test_calibrated_noise_keeps_its_target(epsilon, delta, rate, steps):
     budget = tr.Budget(epsilon=epsilon, delta=delta)
     scale = tr.calibrate(lambda scale: sampled_gaussians(scale, rate, steps), budget).parameter
-    found = sampled_gaussians(scale, rate, steps).epsilon(delta)
-    assert epsilon * (1 - 1e-8) <= found <= epsilon
+    loss = sampled_gaussians(scale, rate, steps)
+    assert loss.delta(epsilon) <= delta
+    # The search for ε ends on the private side, a few floats above the least one.
+    assert epsilon * (1 - 1e-8) <= loss.epsilon(delta) <= epsilon * (1 + 1e-14)
 
 
 def test_small_losses_are_zero_where_delta_covers_them():
