@@ -165,13 +165,13 @@ def test_a_line_that_does_not_fit_is_missing_and_changes_no_other(tmp_path: Path
 
 
 def test_long_files_of_json_lines_are_read_block_by_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    from tightrope.tables.sources import streams
+    from tightrope.tables.sources import source
 
-    monkeypatch.setattr(streams, "CSV_BLOCK", 7)
+    monkeypatch.setattr(source, "CSV_BLOCK", 7)
     path = tmp_path / "people.jsonl"
     path.write_text("".join(f'{{"person": {number}}}\n' for number in range(500)))
     assert open_source(path, types={"person": "integer"}).collect_totals(ask()).values["rows"] == (500,)
-    monkeypatch.setattr(streams, "MAX_RECORD_BYTES", 5)
+    monkeypatch.setattr(source, "MAX_RECORD_BYTES", 5)
     with pytest.raises(InputError) as refused:
         open_source(path, types={"person": "integer"}).collect_totals(ask())
     assert refused.value.name == "source"
