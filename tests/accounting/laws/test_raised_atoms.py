@@ -37,3 +37,15 @@ def test_masses_of_a_plan_are_above_one_order():
     law = LossPMF.zero_loss(LossLattice(0.01, 10)).to_atoms()
     assert law.one_order
     assert not law.has_exact_reverse
+
+
+def test_errors_of_moments_at_real_orders_are_those_of_each_order():
+    """Only terms of one sign are added: the relative error does not depend on the other orders asked for."""
+    law = Atoms(np.array([-1.0, 0.5, 3.0]), np.array([0.3, 0.3, 0.4]), relative_mass_error=1e-13)
+    orders = np.array([0.01, 1.0, 50.0, 400.0], dtype=np.complex128)
+    together = law.log_moment_error(orders, law.log_moment(orders))
+    each = [law.log_moment_error(z, law.log_moment(z))[0] for z in np.split(orders, 4)]
+    assert together.tolist() == each
+    assert min(together) >= 1e-13
+    on_a_line = 2.0 + 1j * np.linspace(0, 3, 4)
+    assert np.all(law.log_moment_error(on_a_line, law.log_moment(on_a_line)) >= 1e-13)

@@ -134,7 +134,8 @@ class Atoms(LossDistribution):
 
     def log_moment_error(self, z: Complexes, moment: Complexes) -> Floats:
         """Return a bound on the relative error of the sum: from rounding, the largest exponent and the masses."""
-        peak = float(self.log_moment(z.real[:1].astype(np.complex128))[0].real)
+        # At Re z, where no terms cancel; ``z`` is real, or of equal Re z.
+        peak = self.log_moment(z.real[:1].astype(np.complex128)).real if np.any(z.imag) else moment.real
         size = float(np.max(np.abs(self.losses), initial=0.0))
         return np.asarray(
             (self.relative_mass_error + 1e-15 * (1 + np.abs(z) * size)) * np.exp(np.minimum(peak - moment.real, 700.0))
