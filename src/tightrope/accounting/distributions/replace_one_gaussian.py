@@ -320,11 +320,11 @@ class PublicChoice(LossDistribution):
 
     @property
     def infinite_mass(self) -> float:
-        return math.fsum(w * law.infinite_mass for w, _, law in self._parts())
+        return math.fsum(w * law.infinite_mass for w, _, law in self._mixture_parts())
 
     @property
     def reverse_infinity_mass(self) -> float:
-        return math.fsum(w * law.reverse_infinity_mass for w, _, law in self._parts())
+        return math.fsum(w * law.reverse_infinity_mass for w, _, law in self._mixture_parts())
 
     @property
     def infinity_mass_error(self) -> float:
@@ -377,7 +377,7 @@ class PublicChoice(LossDistribution):
 
     def log_tail_integral(self, z: Complexes) -> CumulantEnclosure | None:
         """Return log of Σ w times the parts that were trimmed, and its error."""
-        found = [(w, law.log_tail_integral(z)) for w, _, law in self._parts()]
+        found = [(w, law.log_tail_integral(z)) for w, _, law in self._mixture_parts()]
         parts = [(math.log(w), *tail) for w, tail in found if tail is not None]
         if not parts:
             return None
@@ -410,7 +410,7 @@ class PublicChoice(LossDistribution):
     def compute_deltas(self, epsilon: BoundArrays) -> BoundArrays | None:
         """Return Σ w δ_i(ε)."""
         low, high = np.zeros_like(epsilon[0]), np.zeros_like(epsilon[0])
-        for w, error, law in self._parts():
+        for w, error, law in self._mixture_parts():
             part = law.compute_deltas(epsilon)
             if part is None:
                 return None
@@ -425,7 +425,7 @@ class PublicChoice(LossDistribution):
         return relative_half_width(ends, np.shape(epsilon))
 
     def loss_cells(self, step: float) -> LossCells:
-        parts = [law.loss_cells(step).scale_masses(w) for w, _, law in self._parts()]
+        parts = [law.loss_cells(step).scale_masses(w) for w, _, law in self._mixture_parts()]
         total = parts[0]
         for part in parts[1:]:
             total = total.join_bounds(part)
@@ -435,7 +435,7 @@ class PublicChoice(LossDistribution):
         slack = max(part.slack for part in parts)
         return replace(total, infinite_mass=infinite, reverse_infinity_mass=opposite, slack=slack)
 
-    def _parts(self) -> list[tuple[float, float, LossDistribution]]:
+    def _mixture_parts(self) -> list[tuple[float, float, LossDistribution]]:
         """Return probabilities, their relative errors, and the pairs."""
         return list(zip(self.weights, self.weight_errors, self.laws, strict=True))
 
