@@ -49,7 +49,7 @@ class Displayed:
     __slots__ = ()
 
     def text_summary(self) -> Summary:
-        """Return the summary for a terminal, which takes no time to compute; a class without it keeps its own text."""
+        """Return the summary for a terminal, quick to compute; a class without it must define ``__repr__`` itself."""
         raise NotImplementedError
 
     def notebook_summary(self) -> Summary:

@@ -238,9 +238,10 @@ class PrivacyLoss(Displayed, Curves):
         """One epoch in which each record is in exactly one of ``steps`` steps, chosen at random and independently.
 
         This is the loss of one step, a Gaussian one, and the result that of all steps together; epochs compose by ``+``
-        and ``k *``. Neighbors: add or remove one record. The batches have random sizes: a shuffled loader with a fixed
-        batch size is not covered (``docs/proofs/allocation.md``). Raises ``InputError`` unless 1 ≤ steps ≤ 10⁶, for a
-        composition, for a loss that is not Gaussian, and for one stated for other neighbors.
+        and ``k *``. Neighbors: add or remove one record; of a loss of a group, whole groups are in one step. The
+        batches have random sizes: a shuffled loader with a fixed batch size is not covered
+        (``docs/proofs/allocation.md``). Raises ``InputError`` unless 1 ≤ steps ≤ 10⁶, for a composition, for a loss
+        that is not Gaussian, and for one stated for other neighbors.
 
         >>> from tightrope import gaussian
         >>> round(gaussian(scale=1).loss.random_allocation(100).delta(0.5), 13)
@@ -254,7 +255,7 @@ class PrivacyLoss(Displayed, Curves):
 
         sampling.require_single_release(self.remove, self._releases, "allocate")
         allocated = sampling.allocate_gaussian(self.remove, self.add, count)
-        return PrivacyLoss(*allocated, relation, _stated_for=self._stated_for)
+        return self._with_directions(allocated, relation)
 
     def subset_sample(self, m: int, n: int) -> PrivacyLoss:
         """The mechanism run on m of n records, drawn without replacement (GI Prop. 1, theory §2).

@@ -248,7 +248,7 @@ def _grouped_distribution(law: LossDistribution, size: int) -> LossDistribution:
         return GaussianLossDistribution(law.mu * size, law.rounding)
     if not isinstance(law, PoissonGaussian):
         remedy = "only Gaussian steps, Poisson-sampled or not; state others with the sensitivity of the whole group"
-        raise InputError("loss", "a step of another mechanism", "of Gaussian steps", remedy)
+        raise InputError("loss", "another step", "of Gaussian steps of add-remove neighbors", remedy)
     if not (size < MAX_COMPONENTS and law.mu >= MIN_SHIFT and size * law.mu <= MAX_SHIFT):
         allowed = f"below {MAX_COMPONENTS}, and at most {MAX_SHIFT:g} times the scale over the sensitivity"
         raise InputError("size", size, allowed, "larger groups of sampled records are not supported")
@@ -263,7 +263,7 @@ def allocate_gaussian(remove: Composition, add: Composition, steps: int) -> Dire
     law = remove.laws[0]
     if not isinstance(law, GaussianLossDistribution) or not 0 < law.mu <= MAX_ALLOCATED_MU:
         remedy = f"use gaussian(scale=...), with a scale of at least 1/{MAX_ALLOCATED_MU:g} of the sensitivity"
-        raise InputError("loss", law, "that of a Gaussian step", remedy)
+        raise InputError("loss", "a step of another mechanism", "that of a Gaussian step", remedy)
     from tightrope.accounting.distributions.allocated_gaussian import AllocatedGaussian
 
     removal = AllocatedGaussian(law.mu, steps, remove=True)

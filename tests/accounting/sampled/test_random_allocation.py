@@ -224,3 +224,11 @@ def test_doubtful_arguments_are_refused():
         with pytest.raises(InputError):
             loss.random_allocation(10)
     assert step.random_allocation(1).epsilon(1e-6) == step.epsilon(1e-6)
+
+
+def test_the_loss_of_a_group_stays_one():
+    allocated = tr.gaussian(scale=2).loss.group(2).random_allocation(10)
+    assert allocated.group_size == 2
+    with pytest.raises(InputError):
+        allocated + tr.gaussian(scale=2).loss
+    assert allocated.delta(0.5) == tr.gaussian(scale=1).loss.random_allocation(10).delta(0.5)
