@@ -230,5 +230,5 @@ def test_the_loss_of_a_group_stays_one():
     allocated = tr.gaussian(scale=2).loss.group(2).random_allocation(10)
     assert allocated.group_size == 2
     with pytest.raises(InputError):
-        allocated + tr.gaussian(scale=2).loss
+        allocated + tr.gaussian(scale=2).loss.poisson_sample(0.1)
     assert allocated.delta(0.5) == tr.gaussian(scale=1).loss.random_allocation(10).delta(0.5)
